@@ -1,0 +1,37 @@
+/// The library's macros: where a function may run, and which inline namespace its symbols carry.
+#pragma once
+
+/// Marks a function that runs on the host and in CUDA kernels alike.
+#if defined(__CUDACC__)
+#define TYPEFORMER_HD __host__ __device__
+#else
+#define TYPEFORMER_HD
+#endif
+
+// Every symbol's name carries the major version, the CPU instruction set it was compiled for, and whether CUDA sources
+// run on the host: units built with different flags then link into one program without their inline functions being merged.
+#if defined(__AVX512BF16__)
+#define TYPEFORMER_ISA avx512bf16
+#elif defined(__AVX512F__)
+#define TYPEFORMER_ISA avx512
+#elif defined(__AVX2__)
+#define TYPEFORMER_ISA avx2
+#elif defined(__AVX__)
+#define TYPEFORMER_ISA avx
+#elif defined(__ARM_FEATURE_SVE)
+#define TYPEFORMER_ISA sve
+#elif defined(__ARM_NEON)
+#define TYPEFORMER_ISA neon
+#else
+#define TYPEFORMER_ISA portable
+#endif
+#if defined(TYPEFORMER_CUDA_ON_HOST)
+#define TYPEFORMER_MODE simt
+#else
+#define TYPEFORMER_MODE native
+#endif
+#define TYPEFORMER_JOIN_(version, isa, mode) v##version##_##isa##_##mode
+#define TYPEFORMER_JOIN(version, isa, mode) TYPEFORMER_JOIN_(version, isa, mode)
+
+/// The inline namespace of this compilation, as in `namespace typeformer::inline TYPEFORMER_ABI {`.
+#define TYPEFORMER_ABI TYPEFORMER_JOIN(0, TYPEFORMER_ISA, TYPEFORMER_MODE)
