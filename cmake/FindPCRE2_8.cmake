@@ -1,0 +1,10 @@
+# PCRE2 with 8-bit units: the target PCRE2::8BIT.
+include(FindPackageHandleStandardArgs)
+find_path(PCRE2_8_INCLUDE_DIR pcre2.h)
+find_library(PCRE2_8_LIBRARY NAMES pcre2-8)
+mark_as_advanced(PCRE2_8_INCLUDE_DIR PCRE2_8_LIBRARY)
+find_package_handle_standard_args(PCRE2_8 REQUIRED_VARS PCRE2_8_LIBRARY PCRE2_8_INCLUDE_DIR)
+if(PCRE2_8_FOUND AND NOT TARGET PCRE2::8BIT)
+  add_library(PCRE2::8BIT UNKNOWN IMPORTED)
+  set_target_properties(PCRE2::8BIT PROPERTIES IMPORTED_LOCATION "${PCRE2_8_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${PCRE2_8_INCLUDE_DIR}")
+endif()

@@ -1,0 +1,10 @@
+# utf8proc: the target utf8proc::utf8proc.
+include(FindPackageHandleStandardArgs)
+find_path(Utf8proc_INCLUDE_DIR utf8proc.h)
+find_library(Utf8proc_LIBRARY NAMES utf8proc)
+mark_as_advanced(Utf8proc_INCLUDE_DIR Utf8proc_LIBRARY)
+find_package_handle_standard_args(Utf8proc REQUIRED_VARS Utf8proc_LIBRARY Utf8proc_INCLUDE_DIR)
+if(Utf8proc_FOUND AND NOT TARGET utf8proc::utf8proc)
+  add_library(utf8proc::utf8proc UNKNOWN IMPORTED)
+  set_target_properties(utf8proc::utf8proc PROPERTIES IMPORTED_LOCATION "${Utf8proc_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${Utf8proc_INCLUDE_DIR}")
+endif()
