@@ -1,26 +1,53 @@
-/// The functions that formulas of policies are written with. Each exists for float and double here; lanes, dual numbers
-/// and a user's own number types bring theirs, found by argument-dependent lookup.
+/// The functions that formulas of policies are written with: `math::exp(x)` works for float and double, and for lanes, dual
+/// numbers and a user's own number types, whose `exp` is found by argument-dependent lookup.
 #pragma once
 #include <cmath>
+#include <type_traits>
 
 #include "typeformer/core/annotate.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
+namespace math {
 
-TYPEFORMER_HD inline float exp(float x) { return std::exp(x); }
-TYPEFORMER_HD inline double exp(double x) { return std::exp(x); }
-TYPEFORMER_HD inline float log(float x) { return std::log(x); }
-TYPEFORMER_HD inline double log(double x) { return std::log(x); }
-TYPEFORMER_HD inline float tanh(float x) { return std::tanh(x); }
-TYPEFORMER_HD inline double tanh(double x) { return std::tanh(x); }
-TYPEFORMER_HD inline float erf(float x) { return std::erf(x); }
-TYPEFORMER_HD inline double erf(double x) { return std::erf(x); }
+template <class T>
+TYPEFORMER_HD T exp(T x) {
+  using std::exp;
+  return exp(x);
+}
+template <class T>
+TYPEFORMER_HD T log(T x) {
+  using std::log;
+  return log(x);
+}
+template <class T>
+TYPEFORMER_HD T tanh(T x) {
+  using std::tanh;
+  return tanh(x);
+}
+template <class T>
+TYPEFORMER_HD T erf(T x) {
+  using std::erf;
+  return erf(x);
+}
+template <class T>
+TYPEFORMER_HD T sqrt(T x) {
+  using std::sqrt;
+  return sqrt(x);
+}
 /// 1 / sqrt(x).
-TYPEFORMER_HD inline float rsqrt(float x) { return 1.f / std::sqrt(x); }
-TYPEFORMER_HD inline double rsqrt(double x) { return 1. / std::sqrt(x); }
+template <class T>
+TYPEFORMER_HD T rsqrt(T x) {
+  if constexpr (std::is_floating_point_v<T>) return T(1) / std::sqrt(x);
+  else return rsqrt_lanes(x);  // found by argument-dependent lookup
+}
 /// condition ? a : b, lane by lane.
-TYPEFORMER_HD inline float select(bool condition, float a, float b) { return condition ? a : b; }
-TYPEFORMER_HD inline double select(bool condition, double a, double b) { return condition ? a : b; }
+template <class Condition, class T>
+TYPEFORMER_HD T select(Condition condition, T a, T b) {
+  if constexpr (std::is_same_v<Condition, bool>) return condition ? a : b;
+  else return select_lanes(condition, a, b);  // found by argument-dependent lookup
+}
+
+}  // namespace math
 
 /// sqrt(x) in a constant expression (Newton's iteration, which descends to the root and stops there). x > 0.
 constexpr double constant_sqrt(double x) {

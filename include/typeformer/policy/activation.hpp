@@ -13,29 +13,29 @@ namespace typeformer::inline TYPEFORMER_ABI {
 struct ReLU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return select(x > T(0), x, T(0)); }
+  TYPEFORMER_HD T operator()(T x) const { return math::select(x > T(0), x, T(0)); }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return select(x > T(0), T(1), T(0)); }
+  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(1), T(0)); }
 };
 
 /// max(x, 0)^2. So et al. 2021 (Primer), arXiv:2109.08668.
 struct SquaredReLU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return select(x > T(0), x * x, T(0)); }
+  TYPEFORMER_HD T operator()(T x) const { return math::select(x > T(0), x * x, T(0)); }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return select(x > T(0), T(2) * x, T(0)); }
+  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(2) * x, T(0)); }
 };
 
 /// x Phi(x) with the error function; what HuggingFace calls "gelu". Hendrycks & Gimpel 2016, arXiv:1606.08415.
 struct GELU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + erf(x * T(.70710678118654752f))); }
+  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + math::erf(x * T(.70710678118654752f))); }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
-    const T density = exp(T(-.5f) * x * x) * T(.39894228040143268f);
-    return T(.5f) * (T(1) + erf(x * T(.70710678118654752f))) + x * density;
+    const T density = math::exp(T(-.5f) * x * x) * T(.39894228040143268f);
+    return T(.5f) * (T(1) + math::erf(x * T(.70710678118654752f))) + x * density;
   }
 };
 
@@ -43,10 +43,10 @@ struct GELU {
 struct GELUTanh {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + tanh(inner(x))); }
+  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + math::tanh(inner(x))); }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
-    const T t = tanh(inner(x));
+    const T t = math::tanh(inner(x));
     const T slope = T(.79788456080286536f) * (T(1) + T(3 * .044715f) * x * x);
     return T(.5f) * (T(1) + t) + T(.5f) * x * (T(1) - t * t) * slope;
   }
@@ -61,8 +61,8 @@ struct Sigmoid {
   static constexpr bool gated = false;
   template <class T>
   TYPEFORMER_HD T operator()(T x) const {
-    const T decayed = exp(select(x > T(0), -x, x));  // in (0, 1]
-    return select(x > T(0), T(1), decayed) / (T(1) + decayed);
+    const T decayed = math::exp(math::select(x > T(0), -x, x));  // in (0, 1]
+    return math::select(x > T(0), T(1), decayed) / (T(1) + decayed);
   }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
@@ -101,10 +101,10 @@ struct ELU {
   static constexpr bool gated = false;
   template <class T>
   TYPEFORMER_HD T operator()(T x) const {
-    return select(x > T(0), x, T(alpha) * (exp(select(x > T(0), T(0), x)) - T(1)));
+    return math::select(x > T(0), x, T(alpha) * (math::exp(math::select(x > T(0), T(0), x)) - T(1)));
   }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return select(x > T(0), T(1), T(alpha) * exp(select(x > T(0), T(0), x))); }
+  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(1), T(alpha) * math::exp(math::select(x > T(0), T(0), x))); }
 };
 
 /// lambda * ELU with the constants that keep mean 0 and variance 1. Klambauer et al. 2017, arXiv:1706.02515, eq. 2.

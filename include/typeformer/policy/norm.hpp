@@ -22,7 +22,7 @@ struct RMSNorm {
   static constexpr bool centered = false;
 
   template <class T>
-  TYPEFORMER_HD T scale(T mean_square) const { return rsqrt(mean_square + T(eps)); }
+  TYPEFORMER_HD T scale(T mean_square) const { return math::rsqrt(mean_square + T(eps)); }
   template <class T>
   TYPEFORMER_HD T normalize(T x, T scale) const { return x * scale; }
   /// dL/dx from d = dL/dnormalized, with the row's means of d and of d * normalized.
@@ -40,7 +40,7 @@ struct LayerNorm {
   static constexpr bool centered = true;
 
   template <class T>
-  TYPEFORMER_HD T scale(T mean_square) const { return rsqrt(mean_square + T(eps)); }
+  TYPEFORMER_HD T scale(T mean_square) const { return math::rsqrt(mean_square + T(eps)); }
   template <class T>
   TYPEFORMER_HD T normalize(T x, T scale) const { return x * scale; }
   /// x is the centred value; see RMSNorm.

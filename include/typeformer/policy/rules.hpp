@@ -1,0 +1,150 @@
+/// The rules between the slots of a Transformer: each a type named after what it demands, with the numbers it looks at as
+/// template arguments and one sentence for the compiler to print.
+#pragma once
+#include "typeformer/policy/slots.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::detail {
+
+template <int vocab, int d_model, int n_layers, int d_ff, int max_seq>
+struct sizes_are_positive {
+  static constexpr bool ok = vocab > 0 && d_model > 0 && n_layers > 0 && d_ff > 0 && max_seq > 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "every size in Dims must be positive: a network needs a vocabulary, a width, layers, an inner "
+                          "width and positions. Set Dims{.vocab, .d_model, .n_layers, .d_ff, .max_seq}.");
+  };
+};
+
+template <int d_model, int heads, int head_dim>
+struct d_model_splits_into_heads {
+  static constexpr bool ok = heads > 0 && (head_dim > 0 || (head_dim == 0 && d_model % heads == 0));
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "d_model must be a positive multiple of heads: each head gets d_model / heads channels. "
+                          "Change Dims{.d_model} or the attention policy's .heads, or set its .head_dim.");
+  };
+};
+
+template <int heads, int kv_heads>
+struct heads_split_over_kv_heads {
+  static constexpr bool ok = heads > 0 && kv_heads > 0 && heads % kv_heads == 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "heads must be a positive multiple of kv_heads: each key/value head serves heads / kv_heads "
+                          "query heads. Change GQA{.heads, .kv_heads}.");
+  };
+};
+
+template <int rotary_width, int head_dim>
+struct rotary_width_is_even {
+  static constexpr bool ok = rotary_width > 0 && rotary_width <= head_dim && rotary_width % 2 == 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "RoPE must rotate an even number of channels, at most head_dim: it turns them in pairs. "
+                          "Change .head_dim or RoPE{.fraction}, or use ALiBi{}.");
+  };
+};
+
+template <bool theta_above_one>
+struct rope_turns_slower_with_each_pair {
+  static constexpr bool ok = theta_above_one;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "RoPE's theta must be above 1: pair i turns by theta^(-2i/r) per position, slower with each pair. "
+                          "Change RoPE{.theta}, usually 1e4f to 1e6f.");
+  };
+};
+
+template <int d_model>
+struct sinusoids_come_in_pairs {
+  static constexpr bool ok = d_model % 2 == 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "d_model must be even for Sinusoidal positions: every frequency gives a sine and a cosine. "
+                          "Change Dims{.d_model} or the position policy.");
+  };
+};
+
+template <int buckets, int max_distance, bool bidirectional>
+struct buckets_reach_the_distance {
+  static constexpr int exact = (bidirectional ? buckets / 2 : buckets) / 2;
+  static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 4 : 2) == 0 && max_distance > exact;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "T5Buckets must have an even number of buckets per direction and a max_distance beyond the exact "
+                          "ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, .max_distance}.");
+  };
+};
+
+template <int keys>
+struct mask_lets_a_query_see_itself {
+  static constexpr bool ok = keys >= 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a window or chunk must hold at least one key: a query that sees nothing has no softmax. "
+                          "Change SlidingWindow{.window} or Chunked{.chunk}.");
+  };
+};
+
+template <int period, int locals>
+struct pattern_fits_its_period {
+  static constexpr bool ok = period >= 1 && locals >= 0 && locals <= period;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "LocalLayers must have 0 <= locals <= period with a positive period: the first `locals` of every "
+                          "`period` layers are local. Change LocalLayers<...>{.period, .locals}.");
+  };
+};
+
+template <bool has_head, bool shapes_logits>
+struct logits_need_a_head {
+  static constexpr bool ok = has_head || !shapes_logits;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "NoHead{} must stand without TiedEmbeddings, LogitScale, FinalSoftcap and a head bias: a stack that "
+                          "ends with hidden states has no logits. Remove NoHead{} or the option that shapes logits.");
+  };
+};
+
+template <bool eps_not_negative>
+struct eps_keeps_the_root_real {
+  static constexpr bool ok = eps_not_negative;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a norm's eps must not be negative: it is added to a mean square under a root. Change .eps, usually "
+                          "1e-5f or 1e-6f.");
+  };
+};
+
+template <bool softcaps_not_negative>
+struct softcaps_are_not_negative {
+  static constexpr bool ok = softcaps_not_negative;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a soft-cap must not be negative: scores stay within +-cap, and 0 means no cap. Change "
+                          "GQA{.softcap} or FinalSoftcap{.final_cap}.");
+  };
+};
+
+template <bool complete>
+struct position_gives_what_its_place_needs {
+  static constexpr bool ok = complete;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a position policy must give what its place needs: on query_key pairs, rotary_width, frequency and "
+                          "amplitude; on score head_bias, or reach, row and table_rows; on embedding embedding, or offset and "
+                          "table_rows. Add the missing members or change acts_on.");
+  };
+};
+
+template <bool same_width, bool same_vocabulary>
+struct stacks_share_width_and_vocabulary {
+  static constexpr bool ok = same_width && same_vocabulary;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "encoder and decoder must have the same d_model and vocab: the decoder attends to the encoder's "
+                          "output and both read one embedding table. Change the Dims of one of them.");
+  };
+};
+
+}  // namespace typeformer
