@@ -35,7 +35,7 @@ done
 [ -n "$only" ] || only='tiny operations formulas smollm2 text'
 mkdir -p "$out"
 
-export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=''
+export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM_DISABLE=1 CUDA_VISIBLE_DEVICES=''
 export TYPEFORMER_GOLDEN_CACHE="$cache" PYTHONDONTWRITEBYTECODE=1
 for part in $only; do
   case $part in

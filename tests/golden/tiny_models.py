@@ -16,8 +16,6 @@ import shutil
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch.overrides import TorchFunctionMode
-from tiny_features import feature_table
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
@@ -26,6 +24,9 @@ from transformers import (
     T5Config,
     T5ForConditionalGeneration,
 )
+
+from in_double import InDouble, in_double
+from tiny_features import feature_table
 
 LENGTHS = (29, 17, 1)  # of decoder-only sequences
 ENCODER_LENGTHS = (29, 13, 1)
@@ -173,28 +174,6 @@ MODELS = {
 
 
 # --------------------------------------------------------------------------------------------------- running
-
-
-class InDouble(TorchFunctionMode):
-    """Runs a model in f64 although its code asks for f32 in places (norms, softmax, rotary angles)."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        swap = lambda value: torch.float64 if value is torch.float32 else value
-        if function is torch.Tensor.float:
-            function = torch.Tensor.double
-        return function(*[swap(a) for a in args], **{k: swap(v) for k, v in (kwargs or {}).items()})
-
-
-def in_double(make, model):
-    """The same network in f64; its rotary frequencies are computed in f64 too."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        with InDouble():
-            twin = make().double().eval()
-    finally:
-        torch.set_default_dtype(torch.float32)
-    twin.load_state_dict({k: v.double() for k, v in model.state_dict().items()})
-    return twin
 
 
 def is_t5(model):
