@@ -251,15 +251,15 @@ struct ScoreRule {
   std::size_t first_query = 0;  ///< position of query row 0; keys start at 0
 };
 
-/// Dot product, scale, soft-cap, position bias, in this order.
+/// Dot product, scale, soft-cap, position bias, in this order. ALiBi's bias is slope * (key - query) under every mask.
 template <class T>
 T score(const ScoreRule<T>& rule, const T* q, const T* k, std::size_t head, std::size_t query, std::size_t key) {
   using std::sqrt;
   using std::tanh;
   const Attention& a = rule.attention;
   const bool alibi = rule.layer.position == PositionKind::alibi;
-  const auto distance = static_cast<double>(query > key ? query - key : key - query);
-  const T slope_bias = alibi ? constant<T>(-alibi_slope(a.heads, head) * distance) : constant<T>(0);
+  const double distance = static_cast<double>(key) - static_cast<double>(query);
+  const T slope_bias = alibi ? constant<T>(alibi_slope(a.heads, head) * distance) : constant<T>(0);
   T s = dot(q, k, a.head_dim);
   if (alibi && a.alibi_before_scale) s = s + slope_bias;
   s = s * constant<T>(a.scale ? *a.scale : 1 / sqrt(static_cast<double>(a.head_dim)));
