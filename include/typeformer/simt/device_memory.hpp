@@ -1,0 +1,176 @@
+/// Device memory on the host: one arena that host code may not touch, filled with NaN, a guarded zone behind each piece.
+#pragma once
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "typeformer/simt/shared_memory.hpp"
+#include "typeformer/simt/source_line.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+/// All device allocations. Readable and writable only while device work runs (between open and close).
+class DeviceMemory {
+ public:
+  static constexpr std::size_t capacity = std::size_t{4} << 30, zone = 256;
+
+  DeviceMemory() {
+    void* memory = mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw Error("simt", "device memory", "4 GiB of address space", "none left");
+    base_ = static_cast<char*>(memory);
+    watch();
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  void open() {
+    if (open_++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  void close() {
+    if (--open_ == 0) protect(PROT_NONE);
+  }
+
+  /// Null when nothing is left.
+  char* allocate(std::size_t bytes) {
+    const std::size_t needed = (bytes + 255) / 256 * 256 + zone;
+    char* result = reuse(needed);
+    if (!result) {
+      if (needed > capacity - top_) return nullptr;
+      result = base_ + top_;
+      top_ += needed;
+      if (open_) protect(PROT_READ | PROT_WRITE);
+    }
+    open();
+    unpoison(result, bytes);
+    std::memset(result, poison_byte, bytes);
+    std::memset(result + bytes, zone_byte, needed - bytes);
+    poison(result + bytes, needed - bytes);
+    close();
+    live_[result] = bytes;
+    checker_allocate(result, bytes);
+    return result;
+  }
+
+  /// False when the pointer is not the start of an allocation.
+  bool release(void* pointer) {
+    const auto found = live_.find(static_cast<char*>(pointer));
+    if (found == live_.end()) return false;
+    const std::size_t bytes = found->second, whole = (bytes + 255) / 256 * 256 + zone;
+    checker_release(pointer);
+    live_.erase(found);
+    open();
+    unpoison(static_cast<char*>(pointer), whole);
+    std::memset(pointer, poison_byte, bytes);
+    poison(static_cast<char*>(pointer), whole);
+    close();
+    free_.emplace(whole, static_cast<char*>(pointer));
+    return true;
+  }
+
+  bool contains(const void* pointer) const {
+    return static_cast<const char*>(pointer) >= base_ && static_cast<const char*>(pointer) < base_ + capacity;
+  }
+  /// Whether [pointer, pointer + bytes) lies in one allocation; its end counts when bytes is 0.
+  bool valid(const void* pointer, std::size_t bytes) const {
+    const auto* first = static_cast<const char*>(pointer);
+    auto after = live_.upper_bound(const_cast<char*>(first));
+    if (after == live_.begin()) return false;
+    --after;
+    return first + bytes <= after->first + after->second;
+  }
+  std::size_t used() const { return top_; }
+
+  /// Tells the first allocation that was written past its end, and repairs its zone. Needs open memory.
+  bool find_overrun(std::size_t& bytes, std::size_t& offset) {
+#if !defined(TYPEFORMER_SIMT_ASAN)  // AddressSanitizer reports the store itself
+    for (const auto& [start, size] : live_)
+      for (std::size_t i = 0; i < (size + 255) / 256 * 256 + zone - size; ++i)
+        if (static_cast<unsigned char>(start[size + i]) != zone_byte) {
+          bytes = size;
+          offset = size + i;
+          std::memset(start + size, zone_byte, (size + 255) / 256 * 256 + zone - size);
+          return true;
+        }
+#endif
+    (void)bytes;
+    (void)offset;
+    return false;
+  }
+
+  /// Runs host code; returns the source line where it touched device memory, or an empty text. The touching code is left
+  /// by a long jump: it must not own anything at that point.
+  template <class Code>
+  static std::string host_access(Code code) {
+    sigjmp_buf place;
+    probe_ = &place;
+    touched_[0] = 0;
+    if (sigsetjmp(place, 1) == 0) code();
+    probe_ = nullptr;
+    return touched_;
+  }
+
+ private:
+  void protect(int mode) {
+    if (top_) mprotect(base_, (top_ + page_size() - 1) / page_size() * page_size(), mode);
+  }
+  char* reuse(std::size_t needed) {
+    const auto found = free_.find(needed);
+    if (found == free_.end() || top_ < capacity / 4) return nullptr;  // late reuse: stale pointers keep reading NaN
+    char* result = found->second;
+    free_.erase(found);
+    return result;
+  }
+  static void poison([[maybe_unused]] char* first, [[maybe_unused]] std::size_t bytes) {
+#if defined(TYPEFORMER_SIMT_ASAN)
+    __asan_poison_memory_region(first, bytes);
+#endif
+  }
+  static void unpoison([[maybe_unused]] char* first, [[maybe_unused]] std::size_t bytes) {
+#if defined(TYPEFORMER_SIMT_ASAN)
+    __asan_unpoison_memory_region(first, bytes);
+#endif
+  }
+  // A segmentation fault inside the arena is host code that used a device pointer: names the line, then goes on to crash.
+  void watch() {
+    watched_ = this;
+    struct sigaction action {};
+    action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+      if (watched_->contains(info->si_addr)) report_touch(info->si_addr, context);
+      if (previous_.sa_flags & SA_SIGINFO) return previous_.sa_sigaction(number, info, context);
+      sigaction(number, &previous_, nullptr);
+    };
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &previous_);
+  }
+  static void report_touch(const void* address, void* context) {
+    const auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    const auto counter = reinterpret_cast<const char*>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    const auto counter = reinterpret_cast<const char*>(machine.pc);
+#else
+    const char* counter = nullptr;
+    (void)machine;
+#endif
+    const std::string line = source_line(counter + 1);
+    std::snprintf(touched_, sizeof touched_, "%s: host code touches device memory at %p", line.c_str(), address);
+    if (probe_) siglongjmp(*probe_, 1);
+    std::fprintf(stderr, "simt: %s\n", touched_);
+  }
+
+  char* base_ = nullptr;
+  std::size_t top_ = 0;
+  int open_ = 0;
+  std::map<char*, std::size_t> live_;
+  std::multimap<std::size_t, char*> free_;
+  inline static DeviceMemory* watched_ = nullptr;
+  inline static struct sigaction previous_ {};
+  inline static thread_local sigjmp_buf* probe_ = nullptr;
+  inline static char touched_[600] = {};
+};
+
+}  // namespace typeformer

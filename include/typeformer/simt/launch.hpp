@@ -1,0 +1,93 @@
+/// Launching kernels on the host.
+#pragma once
+#include <tuple>
+
+#include "typeformer/simt/grid.hpp"
+#include "typeformer/simt/runtime.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+/// Where and how a kernel runs: `launch(kernel, {grid, block, dynamic_shared_bytes, stream}, arguments...)`.
+struct LaunchShape {
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  cudaStream_t stream;
+  Place place;
+
+  LaunchShape(dim3 grid_size, dim3 block_size, std::size_t dynamic_bytes = 0, cudaStream_t on = nullptr,
+              Place from = Place::here())
+      : grid(grid_size), block(block_size), shared_bytes(dynamic_bytes), stream(on), place(from) {}
+};
+
+/// What cudaLaunchKernel would say about the shape.
+inline cudaError_t check_shape(const void* kernel, const LaunchShape& shape) {
+  const dim3 grid = shape.grid, block = shape.block;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 || threads > Block::max_threads)
+    return cudaErrorInvalidConfiguration;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+    return cudaErrorInvalidConfiguration;
+  const auto& limits = runtime().dynamic_limit;
+  const auto granted = limits.find(kernel);
+  const std::size_t limit = granted == limits.end() ? 0 : static_cast<std::size_t>(granted->second);
+  return shape.shared_bytes > std::max(limit, options().shared_default) ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/// A pointer argument must be null or point into device or pinned memory.
+template <class T>
+void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Place place) {
+  if constexpr (std::is_pointer_v<T>) {
+    const void* pointer = argument;
+    const Runtime& device = runtime();
+    if (!pointer || options().host_pointers || device.memory.valid(pointer, 0) || device.is_pinned(pointer)) return;
+    throw Fault("launch", message("%s:%d", place.name(), place.line).text, "pointers to device memory",
+                message(device.memory.contains(pointer) ? "%p outside every live allocation" : "host memory at %p", pointer).text);
+  }
+}
+
+/// Runs a queued kernel and looks at the allocations' zones afterwards.
+inline void run_kernel(const LaunchShape& shape, void (*body)(void*), void* context) {
+  ++runtime().launches;
+  run_grid(shape.grid, shape.block, shape.shared_bytes, body, context, shape.place);
+  std::size_t bytes = 0, offset = 0;
+  if (runtime().memory.find_overrun(bytes, offset))
+    throw Fault("kernel", message("launched at %s:%d", shape.place.name(), shape.place.line).text,
+                "stores inside device allocations",
+                message("a store at byte %zu of an allocation of %zu bytes", offset, bytes).text);
+}
+
+/// Queues kernel(arguments...) for every thread of the grid. Returns the status of the launch; what the kernel does wrong
+/// is a Fault of the call that waits for it. Throws Fault for a pointer argument to host memory.
+template <class... Parameters, class... Arguments>
+[[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "A launch passes one argument per kernel parameter.");
+  const std::lock_guard lock(runtime().mutex);
+  if (const cudaError_t error = check_shape(reinterpret_cast<const void*>(kernel), shape)) return status(error);
+  using Values = std::tuple<std::remove_cv_t<Parameters>...>;
+  struct Call {
+    void (*kernel)(Parameters...);
+    Values values;
+  };
+  auto call = std::make_shared<Call>(Call{kernel, Values(static_cast<Parameters>(std::forward<Arguments>(arguments))...)});
+  std::apply([&](const auto&... value) { (check_argument(value, shape.place), ...); }, call->values);
+  push(queue_of(shape.stream), [call, shape] {
+    const auto body = [](void* context) {
+      const Call& self = *static_cast<Call*>(context);
+      std::apply(self.kernel, self.values);
+    };
+    run_kernel(shape, body, call.get());
+  });
+  return cudaSuccess;
+}
+
+/// Allows a kernel more than 48 KiB of dynamic shared memory. Returns the status of cudaFuncSetAttribute.
+template <class... Parameters>
+[[nodiscard]] cudaError_t allow_shared(void (*kernel)(Parameters...), std::size_t bytes) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(bytes));
+}
+
+/// Kernels run since the program began.
+inline std::uint64_t launch_count() { return runtime().launches; }
+
+}  // namespace typeformer

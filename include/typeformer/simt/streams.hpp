@@ -1,0 +1,174 @@
+/// Streams as queues that run only when something waits for them: a forgotten synchronisation is seen as missing data.
+#pragma once
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <set>
+
+#include "typeformer/simt/device_memory.hpp"
+#include "typeformer/simt/runtime_types.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+using Task = std::function<void()>;
+
+/// One stream's work.
+struct StreamQueue {
+  std::deque<Task> tasks;
+  std::uint64_t pushed = 0, done = 0;
+  bool non_blocking = false, running = false;
+  std::vector<Task>* capture = nullptr;  // tasks go there instead while a graph is captured
+  bool capture_origin = false;
+};
+using Stream = std::shared_ptr<StreamQueue>;
+
+/// A point in a stream.
+struct Mark {
+  Stream stream;
+  std::uint64_t count = 0;
+};
+
+}  // namespace typeformer
+
+struct CUstream_st {
+  typeformer::simt::Stream queue;
+};
+struct CUevent_st {
+  typeformer::simt::Mark mark;
+  bool timing = true;
+  std::vector<typeformer::simt::Task>* capture = nullptr;
+  std::shared_ptr<std::chrono::steady_clock::time_point> time;
+};
+struct CUgraph_st {
+  std::vector<typeformer::simt::Task> tasks;
+};
+struct CUgraphExec_st {
+  std::vector<typeformer::simt::Task> tasks;
+};
+
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+/// The simulated device: its memory, its streams, the last error. All members need the lock.
+struct Runtime {
+  std::recursive_mutex mutex;
+  DeviceMemory memory;
+  Stream null_stream = std::make_shared<StreamQueue>();
+  std::set<Stream> streams{null_stream};
+  std::map<const void*, int> dynamic_limit;  // bytes granted to a kernel by cudaFuncSetAttribute
+  std::map<char*, std::size_t> pinned;
+  cudaError_t last_error = cudaSuccess;
+  std::string last_fault;
+  std::uint64_t launches = 0;
+  std::uint64_t random_state = 0x9E3779B97F4A7C15ull;
+
+  unsigned draw() {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return static_cast<unsigned>(random_state >> 33);
+  }
+  bool is_pinned(const void* pointer) const {
+    auto after = pinned.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
+    if (after == pinned.begin()) return false;
+    --after;
+    return static_cast<const char*>(pointer) < after->first + after->second;
+  }
+};
+
+inline Runtime& runtime() {
+  static Runtime& instance = *new Runtime;  // never destroyed: other static objects may free device memory at exit
+  return instance;
+}
+
+inline Stream queue_of(cudaStream_t stream) { return stream ? stream->queue : runtime().null_stream; }
+
+/// Remembers a status that is not success for cudaGetLastError.
+inline cudaError_t status(cudaError_t value) {
+  if (value != cudaSuccess) runtime().last_error = value;
+  return value;
+}
+
+/// Runs the stream's next task. False when it has none or is in the middle of one.
+inline bool step(StreamQueue& queue) {
+  if (queue.tasks.empty() || queue.running) return false;
+  const Task task = std::move(queue.tasks.front());
+  queue.tasks.pop_front();
+  queue.running = true;
+  task();
+  queue.running = false;
+  ++queue.done;
+  return true;
+}
+
+/// Gives up all work, as a device does after a fault.
+inline void drop_all(Runtime& device) {
+  for (const Stream& queue : device.streams) {
+    queue->tasks.clear();
+    queue->running = false;
+    queue->done = queue->pushed;
+  }
+}
+
+/// Runs the stream up to `count` tasks; other streams advance too, in random order. Throws Fault.
+inline void run_until(const Stream& queue, std::uint64_t count) {
+  Runtime& device = runtime();
+  while (queue->done < count) {
+    if (device.streams.size() > 1 && (device.draw() & 1u)) {
+      auto other = device.streams.begin();
+      std::advance(other, device.draw() % device.streams.size());
+      const Stream chosen = *other;
+      if (chosen != queue && step(*chosen)) continue;
+    }
+    if (!step(*queue)) break;
+  }
+}
+
+/// Opens device memory for a while.
+class DeviceWork {
+ public:
+  DeviceWork() { runtime().memory.open(); }
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+  ~DeviceWork() { runtime().memory.close(); }
+};
+
+/// Waits for the mark. Throws Fault when a kernel broke a rule; all queued work is then dropped.
+inline void wait_for(const Mark& mark) {
+  if (!mark.stream) return;
+  Runtime& device = runtime();
+  try {
+    const DeviceWork work;
+    run_until(mark.stream, mark.count);
+  } catch (const Fault& fault) {
+    drop_all(device);
+    device.last_fault = fault.what();
+    device.last_error = cudaErrorLaunchFailure;
+    throw;
+  } catch (...) {
+    drop_all(device);
+    throw;
+  }
+}
+
+/// Queues a task. The null stream waits for all blocking streams and they wait for it, as CUDA's legacy stream does.
+inline void push(const Stream& queue, Task task) {
+  Runtime& device = runtime();
+  if (queue->capture) return queue->capture->push_back(std::move(task));
+  std::vector<Mark> before;
+  if (queue == device.null_stream) {
+    for (const Stream& other : device.streams)
+      if (other != queue && !other->non_blocking && other->done < other->pushed) before.push_back({other, other->pushed});
+  } else if (!queue->non_blocking && device.null_stream->done < device.null_stream->pushed) {
+    before.push_back({device.null_stream, device.null_stream->pushed});
+  }
+  if (!before.empty())
+    task = [before, task = std::move(task)] {
+      for (const Mark& mark : before) run_until(mark.stream, mark.count);
+      task();
+    };
+  queue->tasks.push_back(std::move(task));
+  ++queue->pushed;
+}
+
+}  // namespace typeformer
