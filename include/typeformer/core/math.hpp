@@ -1,5 +1,6 @@
 /// The functions that formulas of policies are written with: `math::exp(x)` works for float and double, and for lanes, dual
-/// numbers and a user's own number types, whose `exp` is found by argument-dependent lookup.
+/// numbers and a user's own number types, whose `exp` is found by argument-dependent lookup. Constants are written T(.5): a
+/// number type is constructible from double.
 #pragma once
 #include <cmath>
 #include <type_traits>
@@ -37,8 +38,8 @@ TYPEFORMER_HD T sqrt(T x) {
 /// 1 / sqrt(x).
 template <class T>
 TYPEFORMER_HD T rsqrt(T x) {
-  if constexpr (std::is_floating_point_v<T>) return T(1) / std::sqrt(x);
-  else return rsqrt_lanes(x);  // found by argument-dependent lookup
+  if constexpr (requires { rsqrt_lanes(x); }) return rsqrt_lanes(x);  // found by argument-dependent lookup
+  else return T(1) / math::sqrt(x);
 }
 /// condition ? a : b, lane by lane.
 template <class Condition, class T>

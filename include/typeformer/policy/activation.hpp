@@ -3,6 +3,7 @@
 /// Plain: down(f(up(x))). Gated: down(f(gate(x)) * up(x)), Shazeer 2020, arXiv:2002.05202.
 #pragma once
 #include <concepts>
+#include <type_traits>
 
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/math.hpp"
@@ -31,11 +32,11 @@ struct SquaredReLU {
 struct GELU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + math::erf(x * T(.70710678118654752f))); }
+  TYPEFORMER_HD T operator()(T x) const { return T(.5) * x * (T(1) + math::erf(x * T(.70710678118654752))); }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
-    const T density = math::exp(T(-.5f) * x * x) * T(.39894228040143268f);
-    return T(.5f) * (T(1) + math::erf(x * T(.70710678118654752f))) + x * density;
+    const T density = math::exp(T(-.5) * x * x) * T(.39894228040143268);
+    return T(.5) * (T(1) + math::erf(x * T(.70710678118654752))) + x * density;
   }
 };
 
@@ -43,17 +44,17 @@ struct GELU {
 struct GELUTanh {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5f) * x * (T(1) + math::tanh(inner(x))); }
+  TYPEFORMER_HD T operator()(T x) const { return T(.5) * x * (T(1) + math::tanh(inner(x))); }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
     const T t = math::tanh(inner(x));
-    const T slope = T(.79788456080286536f) * (T(1) + T(3 * .044715f) * x * x);
-    return T(.5f) * (T(1) + t) + T(.5f) * x * (T(1) - t * t) * slope;
+    const T slope = T(.79788456080286536) * (T(1) + T(3 * .044715) * x * x);
+    return T(.5) * (T(1) + t) + T(.5) * x * (T(1) - t * t) * slope;
   }
 
  private:
   template <class T>
-  TYPEFORMER_HD static T inner(T x) { return T(.79788456080286536f) * (x + T(.044715f) * x * x * x); }
+  TYPEFORMER_HD static T inner(T x) { return T(.79788456080286536) * (x + T(.044715) * x * x * x); }
 };
 
 /// 1 / (1 + exp(-x)), without overflow for large |x|.
@@ -87,11 +88,11 @@ struct SiLU {
 struct QuickGELU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return x * Sigmoid{}(T(1.702f) * x); }
+  TYPEFORMER_HD T operator()(T x) const { return x * Sigmoid{}(T(1.702) * x); }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
-    const T s = Sigmoid{}(T(1.702f) * x);
-    return s * (T(1) + T(1.702f) * x * (T(1) - s));
+    const T s = Sigmoid{}(T(1.702) * x);
+    return s * (T(1) + T(1.702) * x * (T(1) - s));
   }
 };
 
@@ -101,7 +102,9 @@ struct ELU {
   static constexpr bool gated = false;
   template <class T>
   TYPEFORMER_HD T operator()(T x) const {
-    return math::select(x > T(0), x, T(alpha) * (math::exp(math::select(x > T(0), T(0), x)) - T(1)));
+    // exp(x) - 1 = 2t / (1 - t) with t = tanh(x / 2): nothing cancels near zero.
+    const T t = math::tanh(T(.5) * math::select(x > T(0), T(0), x));
+    return math::select(x > T(0), x, T(alpha) * (T(2) * t / (T(1) - t)));
   }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(1), T(alpha) * math::exp(math::select(x > T(0), T(0), x))); }
@@ -109,12 +112,16 @@ struct ELU {
 
 /// lambda * ELU with the constants that keep mean 0 and variance 1. Klambauer et al. 2017, arXiv:1706.02515, eq. 2.
 struct SELU {
-  static constexpr float lambda = 1.0507009873554805f, alpha = 1.6732632423543772f;
+  static constexpr double lambda = 1.0507009873554804934, alpha = 1.6732632423543772848;
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(lambda) * ELU{alpha}(x); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return math::select(x > T(0), T(lambda) * x, T(lambda * alpha) * ELU{}(math::select(x > T(0), T(0), x)));
+  }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return T(lambda) * ELU{alpha}.derivative(x); }
+  TYPEFORMER_HD T derivative(T x) const {
+    return math::select(x > T(0), T(lambda), T(lambda * alpha) * math::exp(math::select(x > T(0), T(0), x)));
+  }
 };
 
 /// x: the gate of the bilinear unit.
@@ -126,16 +133,19 @@ struct Linear {
   TYPEFORMER_HD T derivative(T) const { return T(1); }
 };
 
-/// f(gate) * up, for any plain activation f. Shazeer 2020, arXiv:2002.05202, eq. 5 and 6.
+/// f(gate) * up, for any plain activation f, and for the number types that f takes. Shazeer 2020, arXiv:2002.05202, eq. 5 and 6.
 template <class Activation>
 struct Gated {
   Activation activation{};
   static constexpr bool gated = true;
   template <class T>
+    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
   TYPEFORMER_HD T operator()(T gate, T up) const { return activation(gate) * up; }
   template <class T>
+    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
   TYPEFORMER_HD T derivative_gate(T gate, T up) const { return activation.derivative(gate) * up; }
   template <class T>
+    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
   TYPEFORMER_HD T derivative_up(T gate, T) const { return activation(gate); }
 };
 using GLU = Gated<Sigmoid>;          ///< Dauphin et al. 2016, arXiv:1612.08083

@@ -1,6 +1,8 @@
 /// Transformer<...>: a composition of policies is a type. This file holds the type, the check of its arguments, `with`, and
 /// EncoderDecoder.
 #pragma once
+#include <cstdint>
+
 #include "typeformer/policy/rules.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
@@ -9,6 +11,10 @@ template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, aut
 struct Transformer;
 
 namespace detail {
+
+/// model/parameters.hpp counts them.
+template <class Model>
+struct ParameterCount;
 
 /// Every argument of a Transformer by name, options at their defaults where absent. Nothing is checked here.
 template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, auto Layout, auto... Options>
@@ -64,10 +70,14 @@ constexpr bool eps_ok() {
   if constexpr (requires { Norm.eps; }) return Norm.eps >= 0.f;
   else return true;
 }
+template <auto Position>
+constexpr bool scaling_ok() {
+  if constexpr (requires { RopeScaling{Position.scaling}; }) return Position.scaling.fits();
+  else return true;
+}
 template <auto Mask>
-constexpr int visible_keys() {  // -1: none
-  if constexpr (requires { Mask.window; }) return Mask.window > 0 ? Mask.window : -1;
-  else if constexpr (requires { Mask.chunk; }) return Mask.chunk > 0 ? Mask.chunk : -1;
+constexpr int visible_keys() {  // -1: none, 0: no bound
+  if constexpr (requires { Mask.reach(); }) return Mask.reach() > 0 ? Mask.reach() : -1;
   else return 0;
 }
 template <auto Pattern>
@@ -79,6 +89,13 @@ template <auto Pattern>
 constexpr int locals_of() {
   if constexpr (requires { Pattern.locals; }) return Pattern.locals;
   else return 0;
+}
+template <auto Pattern>
+constexpr bool kinds_in_range(int layers) {
+  if constexpr (period_of<Pattern>() < 1) return true;  // another rule's matter
+  for (int layer = 0; layer < layers; ++layer)
+    if (Pattern.kind(layer) < 0 || Pattern.kind(layer) >= policy_t<Pattern>::kinds) return false;
+  return true;
 }
 template <auto Position>
 constexpr auto buckets_rule() {
@@ -103,29 +120,59 @@ using apply_rules = Use<
     heads_split_over_kv_heads<A::attention.heads, A::attention.kv_heads>,
     rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A> ? head_dim_of<A> : 2>,
     rope_turns_slower_with_each_pair<theta_ok<A>()>,
-    sinusoids_come_in_pairs<FormulaPosition<policy_t<A::position>> ? A::dims.d_model : 0>,
+    rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
+    sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,
     decltype(buckets_rule<A::position>()),
     mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
     pattern_fits_its_period<period_of<A::pattern>(), locals_of<A::pattern>()>,
+    pattern_gives_each_layer_a_kind<policy_t<A::pattern>::kinds, kinds_in_range<A::pattern>(A::dims.n_layers)>,
     logits_need_a_head<A::has_head, A::tied || A::logit_scale != 1.f || A::final_softcap != 0.f || A::biases.head>,
     eps_keeps_the_root_real<eps_ok<A::norm>() && eps_ok<A::qk_norm.norm>() && eps_ok<A::embedding_norm>()>,
     softcaps_are_not_negative<(A::attention.softcap >= 0.f && A::final_softcap >= 0.f)>,
     position_gives_what_its_place_needs<complete_position<policy_t<A::position>>>>;
 
-/// The layers of one kind, as a composition of their own.
+template <class Model, class Changes>
+struct ChangedLayer;
+
+/// The layers of one kind, as a uniform composition of their own; the model itself when it is uniform.
 template <class Model, auto Pattern, int kind>
-using layer_of = typename policy_t<Pattern>::template layer<Model, kind>;
+using layer_of = typename ChangedLayer<Model, typename policy_t<Pattern>::template changes<kind>>::type;
 
 template <class Model>
 constexpr bool model_composes = false;  // specialised below for Transformer
+template <class Model>
+struct ArgumentsOf;  // likewise
+
+/// True when a kind of layers leaves alone what belongs to the whole stack.
+template <class A, class L>
+constexpr bool stack_stays = A::dims.vocab == L::dims.vocab && A::dims.d_model == L::dims.d_model &&
+    A::dims.n_layers == L::dims.n_layers && A::dims.max_seq == L::dims.max_seq && A::tied == L::tied &&
+    A::has_head == L::has_head && A::biases.head == L::biases.head && A::embedding_scale == L::embedding_scale &&
+    A::logit_scale == L::logit_scale && A::final_softcap == L::final_softcap &&
+    std::is_same_v<Fixed<A::embedding_norm>, Fixed<L::embedding_norm>> &&
+    (std::is_same_v<Fixed<A::position>, Fixed<L::position>> ||
+     (policy_t<L::position>::acts_on != ActsOn::embedding && !TableBias<policy_t<L::position>>));
 
 /// What the kinds of layers of a pattern say together.
 template <class Model, auto Pattern, class Kinds = std::make_integer_sequence<int, policy_t<Pattern>::kinds>>
 struct Layers;
 template <class Model, auto Pattern, int... kind>
 struct Layers<Model, Pattern, std::integer_sequence<int, kind...>> {
-  static constexpr bool ok = sizeof...(kind) == 1 || (model_composes<layer_of<Model, Pattern, kind>> && ...);
-  struct Explain : layer_of<Model, Pattern, kind>... {};
+  template <class Layer>
+  static constexpr bool layer_ok() {
+    if constexpr (std::is_same_v<Layer, Model>) return true;
+    else if constexpr (model_composes<Layer>) return stack_stays<ArgumentsOf<Model>, ArgumentsOf<Layer>>;
+    else return false;
+  }
+  static constexpr bool compose = (model_composes<layer_of<Model, Pattern, kind>> && ...);
+  static constexpr bool ok = (layer_ok<layer_of<Model, Pattern, kind>>() && ...);
+  template <int k>
+  struct Kind : layer_of<Model, Pattern, k> {};
+  template <bool compose, bool stays>
+  struct Reason : Kind<kind>... {};
+  template <bool stays>
+  struct Reason<true, stays> : kinds_of_layers_share_a_stack<stays>::template explain<stays> {};
+  struct Explain : Reason<compose, ok> {};
 };
 
 template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, auto Layout, auto... Options>
@@ -153,6 +200,9 @@ namespace detail {
 template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, auto Layout, auto... Options>
 constexpr bool model_composes<Transformer<D, Norm, Activation, Position, Attention, Layout, Options...>> =
     composes<D, Norm, Activation, Position, Attention, Layout, Options...>;
+template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, auto Layout, auto... Options>
+struct ArgumentsOf<Transformer<D, Norm, Activation, Position, Attention, Layout, Options...>>
+    : Arguments<D, Norm, Activation, Position, Attention, Layout, Options...> {};
 
 /// Nothing to explain while a slot holds something else than its policy.
 template <bool slots_ok, bool rules_ok, class A, class Model>
@@ -243,11 +293,15 @@ struct WithAll { using type = Model; };
 template <class Model, auto First, auto... Rest>
 struct WithAll<Model, First, Rest...> : WithAll<typename With<Model, First>::type, Rest...> {};
 
-/// A uniform model, with all of News when `condition`: how layer patterns make the compositions of their kinds.
-template <class Model, bool condition, auto... News>
-struct WithIf : WithAll<typename With<Model, UniformLayers{}>::type, News...> {};
+/// A model without its layer pattern.
+template <class Model>
+struct Uniform;
+template <Dims D, auto Norm, auto Activation, auto Position, auto Attention, auto Layout, auto... Options>
+struct Uniform<Transformer<D, Norm, Activation, Position, Attention, Layout, Options...>>
+    : WithAll<Transformer<D, Norm, Activation, Position, Attention, Layout, replaced<UniformLayers{}, Options>()...>> {};
+
 template <class Model, auto... News>
-struct WithIf<Model, false, News...> : With<Model, UniformLayers{}> {};
+struct ChangedLayer<Model, Changes<News...>> : WithAll<typename Uniform<Model>::type, News...> {};
 
 }  // namespace detail
 
@@ -263,7 +317,10 @@ struct Transformer
   template <auto New>
   using with = typename detail::With<Transformer, New>::type;
 
-  /// The layers of one kind, as a (uniform) composition of their own.
+  /// Trained numbers, tied ones once, without padding (defined by model/parameters.hpp).
+  static constexpr std::int64_t parameter_count = detail::ParameterCount<Transformer>::value;
+
+  /// The layers of one kind, as a uniform composition of their own; the model itself when it is uniform.
   template <int kind>
   using Layer = detail::layer_of<Transformer, Transformer::pattern, kind>;
 };
@@ -284,6 +341,7 @@ struct EncoderDecoder
   using Encoder = typename EncoderStack::template with<NoHead{}>;
   using Decoder = typename DecoderStack::template with<CrossAttention{}>;
   static constexpr bool is_encoder_decoder = true;
+  static constexpr std::int64_t parameter_count = detail::ParameterCount<EncoderDecoder>::value;
   static constexpr std::string_view name = DecoderStack::name;
 };
 

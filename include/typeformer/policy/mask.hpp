@@ -11,7 +11,8 @@ struct MaskData {
   int prefix = 0;  ///< leading positions that all see each other (PrefixCausal)
 };
 
-/// Keys [begin, end) are seen by at least one query of a tile, [full_begin, full_end) by every one of them.
+/// What a tile of queries sees: no key outside [begin, end), and every one of them all of [full_begin, full_end).
+/// A range whose begin is not below its end is empty.
 struct KeySpan {
   int begin = 0, end = 0;
   int full_begin = 0, full_end = 0;
@@ -49,6 +50,7 @@ struct SlidingWindow {
     return {detail::larger(0, first - window + 1), detail::smaller(last + 1, key_count),
             detail::larger(0, last - window + 1), detail::smaller(first + 1, key_count)};
   }
+  constexpr int reach() const { return window; }
 };
 
 /// Query i sees keys j <= i of its own chunk, floor(j / chunk) = floor(i / chunk) (Llama 4).
@@ -61,6 +63,7 @@ struct Chunked {
     return {first / chunk * chunk, detail::smaller(last + 1, key_count),
             last / chunk * chunk, detail::smaller(first + 1, key_count)};
   }
+  constexpr int reach() const { return chunk; }
 };
 
 /// Causal, but the first `prefix` positions of a sequence see each other in both directions (Raffel et al. 2019, fig. 3).
@@ -74,7 +77,8 @@ struct PrefixCausal {
   }
 };
 
-/// What a mask must give: sees(query, key, data). With span(...) kernels skip what no query of a tile sees.
+/// What a mask must give: sees(query, key, data), for positions from 0. With span(...) kernels skip what no query of a tile
+/// sees; with reach() > 0 the cache forgets keys that no later query sees.
 template <class P>
 concept MaskPolicy = requires(const P p, int i, const MaskData data) {
   { p.sees(i, i, data) } -> std::same_as<bool>;
@@ -91,11 +95,11 @@ TYPEFORMER_HD constexpr KeySpan key_span(const Mask& mask, int first, int last, 
   else return {0, key_count, 0, 0};
 }
 
-/// The number of keys before a query that it can see, itself included; 0: all of them. A cache need not keep more.
+/// How many of the newest keys a query can see, itself included, as the mask's own reach() says; 0, without one: all of them.
+/// A cache need not keep more.
 template <MaskPolicy Mask>
 constexpr int reach(const Mask& mask) {
-  if constexpr (requires { { mask.window } -> std::convertible_to<int>; }) return mask.window;
-  else if constexpr (requires { { mask.chunk } -> std::convertible_to<int>; }) return mask.chunk;
+  if constexpr (requires { { mask.reach() } -> std::same_as<int>; }) return mask.reach();
   else return 0;
 }
 

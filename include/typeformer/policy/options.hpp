@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <string_view>
+#include <type_traits>
 
 #include "typeformer/core/fixed.hpp"
 #include "typeformer/core/math.hpp"
@@ -58,10 +59,9 @@ struct Name {
   constexpr Name(const char (&s)[N]) : name(s) {}  // NOLINT: implicit, so that Name{"..."} reads well
 };
 
-namespace detail {
-template <class Model, bool condition, auto... News>
-struct WithIf;  // policy/composition.hpp
-}
+/// What one kind of layer has in place of the model's slots and options.
+template <auto... News>
+struct Changes {};
 
 /// Some layers differ: of every `period` layers the first `locals` take the given slots and options in place of the model's.
 /// Gemma 3: `LocalLayers<SlidingWindow{512}, RoPE{.theta = 1e4f}>{.period = 6, .locals = 5}`.
@@ -71,9 +71,8 @@ struct LocalLayers {
   static constexpr int kinds = sizeof...(Replacements) > 0 ? 2 : 1;
   /// 0: as the model says; 1: with the replacements.
   constexpr int kind(int index) const { return kinds == 2 && index % period < locals ? 1 : 0; }
-  /// The composition of the layers of a kind.
-  template <class Model, int of_kind>
-  using layer = typename detail::WithIf<Model, of_kind == 1, Replacements...>::type;
+  template <int of_kind>
+  using changes = std::conditional_t<of_kind == 1, Changes<Replacements...>, Changes<>>;
 };
 /// All layers alike.
 using UniformLayers = LocalLayers<>;
@@ -97,10 +96,12 @@ template <class P> concept LogitScaleOption = requires(const P p) { { p.logit_fa
 template <class P> concept FinalSoftcapOption = requires(const P p) { { p.final_cap } -> std::convertible_to<float>; };
 template <class P> concept CrossAttentionOption = requires(const P p) { { p.cross_attention } -> std::convertible_to<bool>; };
 template <class P> concept NameOption = requires(const P p) { std::string_view(p.name); };
-/// A pattern over layers: how many kinds there are, and which kind a layer is. A user's own may be non-periodic.
+/// A pattern over layers: how many kinds there are, which kind a layer is (constexpr; periodic or not), and the Changes<...>
+/// of each kind to the model.
 template <class P> concept LayerPattern = requires(const P p, int layer) {
   { P::kinds } -> std::convertible_to<int>;
   { p.kind(layer) } -> std::same_as<int>;
+  typename P::template changes<0>;
 };
 
 }  // namespace typeformer

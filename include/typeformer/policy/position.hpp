@@ -35,7 +35,7 @@ struct Sinusoidal {
     const bool alternate = layout == SinusoidLayout::paper;
     const int pair = alternate ? channel / 2 : channel % half;
     const bool cosine = alternate ? channel % 2 == 1 : channel >= half;
-    const double spacing = layout == SinusoidLayout::spread ? half - 1 : half;
+    const double spacing = layout != SinusoidLayout::spread ? half : half > 1 ? half - 1 : 1;
     const double angle = position * std::pow(double{base}, -pair / spacing);
     return static_cast<float>(cosine ? std::cos(angle) : std::sin(angle));
   }
@@ -61,6 +61,12 @@ struct RopeScaling {
   float low = 1.f, high = 4.f;   ///< llama3: wavelengths above original/low are stretched, below original/high kept
   int original_context = 8192;   ///< llama3, yarn: the trained context
   float beta_fast = 32.f, beta_slow = 1.f;  ///< yarn: rotations over the trained context where the ramp begins and ends
+
+  /// True when the numbers that `kind` reads give frequencies.
+  constexpr bool fits() const {
+    return kind == Kind::none || (factor > 0.f && (kind == Kind::linear || (original_context > 0 &&
+           (kind == Kind::llama3 ? 0.f < low && low < high : 0.f < beta_slow && beta_slow < beta_fast))));
+  }
 };
 
 /// Rotates pair i of query and key by position * theta^(-2i/r). Su et al. 2021, arXiv:2104.09864, eq. 34.

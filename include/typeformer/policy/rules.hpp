@@ -55,6 +55,17 @@ struct rope_turns_slower_with_each_pair {
   };
 };
 
+template <bool numbers_fit>
+struct rope_scaling_stretches_the_context {
+  static constexpr bool ok = numbers_fit;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "RopeScaling must have a positive factor, a positive original_context, low below high and beta_slow "
+                          "below beta_fast: frequencies are divided by the factor, with a ramp between the two. Change "
+                          "RoPE{.scaling}.");
+  };
+};
+
 template <int d_model>
 struct sinusoids_come_in_pairs {
   static constexpr bool ok = d_model % 2 == 0;
@@ -68,11 +79,12 @@ struct sinusoids_come_in_pairs {
 template <int buckets, int max_distance, bool bidirectional>
 struct buckets_reach_the_distance {
   static constexpr int exact = (bidirectional ? buckets / 2 : buckets) / 2;
-  static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 4 : 2) == 0 && max_distance > exact;
+  static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 2 : 1) == 0 && max_distance > exact;
   template <bool passed>
   struct explain {
-    static_assert(passed, "T5Buckets must have an even number of buckets per direction and a max_distance beyond the exact "
-                          "ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, .max_distance}.");
+    static_assert(passed, "T5Buckets must have two buckets or more, as many for each direction, and a max_distance beyond the "
+                          "exact ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
+                          ".max_distance}.");
   };
 };
 
@@ -82,7 +94,7 @@ struct mask_lets_a_query_see_itself {
   template <bool passed>
   struct explain {
     static_assert(passed, "a window or chunk must hold at least one key: a query that sees nothing has no softmax. "
-                          "Change SlidingWindow{.window} or Chunked{.chunk}.");
+                          "Change SlidingWindow{.window}, Chunked{.chunk}, or your mask's reach().");
   };
 };
 
@@ -91,8 +103,28 @@ struct pattern_fits_its_period {
   static constexpr bool ok = period >= 1 && locals >= 0 && locals <= period;
   template <bool passed>
   struct explain {
-    static_assert(passed, "LocalLayers must have 0 <= locals <= period with a positive period: the first `locals` of every "
-                          "`period` layers are local. Change LocalLayers<...>{.period, .locals}.");
+    static_assert(passed, "LocalLayers must have 0 <= locals <= period with a positive period: the first 'locals' of every "
+                          "'period' layers are local. Change LocalLayers<...>{.period, .locals}.");
+  };
+};
+
+template <int kinds, bool every_layer_is_one>
+struct pattern_gives_each_layer_a_kind {
+  static constexpr bool ok = kinds >= 1 && every_layer_is_one;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a layer pattern's kind(layer) must be one of 0 .. kinds - 1 for every layer: a layer has to know its "
+                          "composition. Change the pattern's kinds or kind(layer), which must be constexpr.");
+  };
+};
+
+template <bool stack_stays>
+struct kinds_of_layers_share_a_stack {
+  static constexpr bool ok = stack_stays;
+  template <bool passed>
+  struct explain {
+    static_assert(passed, "a layer pattern must change only what a layer owns: embedding, position table, head, d_model, "
+                          "vocabulary and layer count belong to the stack. Remove what changes them from the pattern.");
   };
 };
 
