@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "config.hpp"
@@ -35,7 +36,8 @@ void norm_row(const Norm& norm, const T* x, std::size_t width, const T* weight, 
 
 /// norm_row of every row.
 template <class T>
-Tensor<T> norm_rows(const Norm& norm, const Tensor<T>& x, const Tensor<T>* weight, const Tensor<T>* bias) {
+Tensor<T> norm_rows(const Norm& norm, const Tensor<T>& x, const std::type_identity_t<Tensor<T>>* weight = nullptr,
+                    const std::type_identity_t<Tensor<T>>* bias = nullptr) {
   Tensor<T> y(x.shape);
   for (std::size_t r = 0; r < x.rows(); ++r) {
     norm_row(norm, x.row(r), x.columns(), weight ? weight->data.data() : nullptr, bias ? bias->data.data() : nullptr,
@@ -46,7 +48,7 @@ Tensor<T> norm_rows(const Norm& norm, const Tensor<T>& x, const Tensor<T>* weigh
 
 /// y[r, o] = sum_i x[r, i] weight[o, i] (+ bias[o]).
 template <class T>
-Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>* bias = nullptr) {
+Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const std::type_identity_t<Tensor<T>>* bias = nullptr) {
   if (x.columns() != weight.columns()) throw std::invalid_argument("reference: linear: widths differ");
   Tensor<T> y({x.rows(), weight.rows()});
   for (std::size_t r = 0; r < x.rows(); ++r) {
