@@ -1,0 +1,305 @@
+/// cuBLASLt for code that runs on a GPU or on the host layer: NVIDIA's header under nvcc, elsewhere a stand-in that takes
+/// the problems NVIDIA documents for float sums (float, bf16, f16; row and column order; transposes; strided batches; bias,
+/// ReLU, tanh-GELU, their auxiliary outputs and gradients, bias gradients) and answers all others with their status.
+/// Epilogues with a vector or an auxiliary matrix need a column-major D.
+#pragma once
+#if defined(__CUDACC__)
+#include <cublasLt.h>
+#else
+#include "typeformer/simt/cublaslt_matmul.hpp"
+#include "typeformer/simt/runtime.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+/// What a cublasLtMatmulPreference_t points to.
+struct MatmulPreference {
+  std::uint32_t search_mode = 0, reduction_mask = ~0u;
+  std::uint64_t workspace_bytes = 0;
+  std::uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+/// An attribute's storage.
+struct Attribute {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+template <class T>
+Attribute attribute(T& field) {
+  return {&field, sizeof field};
+}
+
+inline Attribute find_attribute(MatmulDescription& it, cublasLtMatmulDescAttributes_t name) {
+  switch (name) {
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return attribute(it.compute);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return attribute(it.scale);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return attribute(it.pointer_mode);
+    case CUBLASLT_MATMUL_DESC_TRANSA: return attribute(it.transpose_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return attribute(it.transpose_b);
+    case CUBLASLT_MATMUL_DESC_TRANSC: return attribute(it.transpose_c);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return attribute(it.epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return attribute(it.bias);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE: return attribute(it.bias_batch_stride);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return attribute(it.aux);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return attribute(it.aux_ld);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return attribute(it.aux_batch_stride);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return attribute(it.sm_count);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return attribute(it.aux_type);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return attribute(it.bias_type);
+    default: return {};
+  }
+}
+inline Attribute find_attribute(MatrixLayout& it, cublasLtMatrixLayoutAttribute_t name) {
+  switch (name) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE: return attribute(it.type);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER: return attribute(it.order);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS: return attribute(it.rows);
+    case CUBLASLT_MATRIX_LAYOUT_COLS: return attribute(it.columns);
+    case CUBLASLT_MATRIX_LAYOUT_LD: return attribute(it.ld);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return attribute(it.batch);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return attribute(it.batch_stride);
+    default: return {};
+  }
+}
+inline Attribute find_attribute(MatmulPreference& it, cublasLtMatmulPreferenceAttributes_t name) {
+  switch (name) {
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return attribute(it.search_mode);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return attribute(it.workspace_bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return attribute(it.reduction_mask);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return attribute(it.alignment[0]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return attribute(it.alignment[1]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return attribute(it.alignment[2]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return attribute(it.alignment[3]);
+    default: return {};
+  }
+}
+
+template <class Object, class Name>
+cublasStatus_t set_attribute(void* object, Name name, const void* value, std::size_t bytes) {
+  if (!object || !value) return CUBLAS_STATUS_INVALID_VALUE;
+  const Attribute found = find_attribute(*static_cast<Object*>(object), name);
+  if (!found.data) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (bytes != found.bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(found.data, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class Object, class Name>
+cublasStatus_t get_attribute(void* object, Name name, void* value, std::size_t bytes, std::size_t* written) {
+  if (!object) return CUBLAS_STATUS_INVALID_VALUE;
+  const Attribute found = find_attribute(*static_cast<Object*>(object), name);
+  if (!found.data) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (bytes == 0 ? !written : (!value || bytes != found.bytes)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (bytes) std::memcpy(value, found.data, bytes);
+  if (written) *written = found.bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// What an algorithm is tied to: it serves any sizes, but only the types, orders and epilogue that it was chosen for.
+inline std::uint64_t problem_key(const Matmul& call) {
+  std::uint64_t key = 0x7966u;
+  const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001b3ull; };
+  for (const MatrixLayout* layout : {&call.a, &call.b, &call.c, &call.d}) {
+    mix(layout->type);
+    mix(static_cast<std::uint64_t>(layout->order));
+  }
+  mix(static_cast<std::uint64_t>(call.description.compute));
+  mix(static_cast<std::uint64_t>(call.description.transpose_a * 4 + call.description.transpose_b));
+  mix(call.description.epilogue);
+  return key;
+}
+
+inline Matmul describe_matmul(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+  Matmul call;
+  call.description = *reinterpret_cast<MatmulDescription*>(description);
+  call.a = *reinterpret_cast<MatrixLayout*>(a);
+  call.b = *reinterpret_cast<MatrixLayout*>(b);
+  call.c = *reinterpret_cast<MatrixLayout*>(c);
+  call.d = *reinterpret_cast<MatrixLayout*>(d);
+  return call;
+}
+
+/// A matrix or vector must lie in one device allocation: on a device an illegal access, here a Fault that names it.
+inline void check_extent(const char* name, const void* data, std::size_t bytes) {
+  if (runtime().memory.valid(data, bytes)) return;
+  throw Fault("cublasLtMatmul", name, message("%zu bytes of device memory", bytes).text,
+              message("%p outside every allocation or too short", data).text);
+}
+inline void check_extents(const Matmul& call) {
+  check_extent("A", call.a_data, call.a.extent() * type_bytes(call.a.type));
+  check_extent("B", call.b_data, call.b.extent() * type_bytes(call.b.type));
+  if (call.beta != 0.0f) check_extent("C", call.c_data, call.c.extent() * type_bytes(call.c.type));
+  check_extent("D", call.d_data, call.d.extent() * type_bytes(call.d.type));
+  const MatmulDescription& description = call.description;
+  const auto items = static_cast<std::size_t>(call.d.batch - 1);
+  if (uses_bias(call)) {
+    const std::size_t length = call.has(CUBLASLT_EPILOGUE_BGRADB) ? call.columns() : call.rows();
+    check_extent("bias", description.bias,
+                 (items * static_cast<std::size_t>(description.bias_batch_stride) + length) * type_bytes(call.d.type));
+  }
+  if (call.has(epilogue_aux)) {
+    const std::size_t elements = items * static_cast<std::size_t>(description.aux_batch_stride) +
+                                 (call.columns() - 1) * static_cast<std::size_t>(description.aux_ld) + call.rows();
+    const bool mask = call.has(epilogue_relu | epilogue_drelu);
+    check_extent("aux", description.aux, mask ? (elements + 7) / 8 : elements * type_bytes(call.d.type));
+  }
+}
+
+inline constexpr std::uint64_t split_workspace = std::uint64_t{1} << 20;  // what the stand-in's second algorithm asks for
+
+}  // namespace typeformer
+
+struct cublasLtContext {
+  int version = 130100;
+};
+
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t* handle) {
+  if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+  *handle = new cublasLtContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtDestroy(cublasLtHandle_t handle) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C std::size_t CUBLASWINAPI cublasLtGetVersion() { return 130100; }
+TYPEFORMER_SIMT_C const char* CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS: return "success";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE: return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "the GPU program failed to execute";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality requested is not supported";
+    default: return "unknown status";
+  }
+}
+
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
+                                                                       cublasComputeType_t compute, cudaDataType_t scale) {
+  if (!description) return CUBLAS_STATUS_INVALID_VALUE;
+  auto* created = new typeformer::simt::MatmulDescription;
+  created->compute = static_cast<std::int32_t>(compute);
+  created->scale = static_cast<std::int32_t>(scale);
+  *description = reinterpret_cast<cublasLtMatmulDesc_t>(created);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  delete reinterpret_cast<typeformer::simt::MatmulDescription*>(description);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+                                                                             cublasLtMatmulDescAttributes_t name,
+                                                                             const void* value, std::size_t bytes) {
+  return typeformer::simt::set_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes);
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t description,
+                                                                             cublasLtMatmulDescAttributes_t name, void* value,
+                                                                             std::size_t bytes, std::size_t* written) {
+  return typeformer::simt::get_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes, written);
+}
+
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                                                         std::uint64_t rows, std::uint64_t columns,
+                                                                         std::int64_t ld) {
+  if (!layout) return CUBLAS_STATUS_INVALID_VALUE;
+  auto* created = new typeformer::simt::MatrixLayout;
+  created->type = static_cast<std::uint32_t>(type);
+  created->rows = rows;
+  created->columns = columns;
+  created->ld = ld;
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(created);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<typeformer::simt::MatrixLayout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                                               cublasLtMatrixLayoutAttribute_t name,
+                                                                               const void* value, std::size_t bytes) {
+  return typeformer::simt::set_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes);
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
+                                                                               cublasLtMatrixLayoutAttribute_t name, void* value,
+                                                                               std::size_t bytes, std::size_t* written) {
+  return typeformer::simt::get_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes, written);
+}
+
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  if (!preference) return CUBLAS_STATUS_INVALID_VALUE;
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new typeformer::simt::MatmulPreference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<typeformer::simt::MatmulPreference*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                                                   cublasLtMatmulPreferenceAttributes_t name,
+                                                                                   const void* value, std::size_t bytes) {
+  return typeformer::simt::set_attribute<typeformer::simt::MatmulPreference>(preference, name, value, bytes);
+}
+
+/// Up to two algorithms: one that wants a workspace (when the preference grants it) and one that does not.
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int requested,
+    cublasLtMatmulHeuristicResult_t results[], int* returned) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!description || !a || !b || !c || !d || !preference || !results || !returned || requested < 1)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *returned = 0;
+  const auto call = typeformer::simt::describe_matmul(description, a, b, c, d);
+  if (const auto status = typeformer::simt::check_problem(call)) return status;
+  const auto& wanted = *reinterpret_cast<typeformer::simt::MatmulPreference*>(preference);
+  for (const std::uint64_t workspace : {typeformer::simt::split_workspace, std::uint64_t{0}}) {
+    if (workspace > wanted.workspace_bytes || *returned == requested) continue;
+    auto& result = results[(*returned)++];
+    result = {};
+    result.algo.data[0] = typeformer::simt::problem_key(call);
+    result.algo.data[1] = result.workspaceSize = workspace;
+    result.state = CUBLAS_STATUS_SUCCESS;
+    result.wavesCount = 1.0f;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI
+cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void* alpha, const void* a_data,
+               cublasLtMatrixLayout_t a, const void* b_data, cublasLtMatrixLayout_t b, const void* beta, const void* c_data,
+               cublasLtMatrixLayout_t c, void* d_data, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
+               void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!description || !alpha || !beta || !a_data || !b_data || !d_data || !a || !b || !c || !d)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const std::lock_guard lock(typeformer::simt::runtime().mutex);
+  auto call = typeformer::simt::describe_matmul(description, a, b, c, d);
+  if (const auto status = typeformer::simt::check_problem(call)) return status;
+  call.a_data = a_data;
+  call.b_data = b_data;
+  call.c_data = c_data;
+  call.d_data = d_data;
+  call.alpha_pointer = alpha;
+  call.beta_pointer = beta;
+  if (call.description.pointer_mode == CUBLASLT_POINTER_MODE_HOST) {  // read now, as the real call does
+    call.alpha = *static_cast<const float*>(alpha);
+    call.beta = *static_cast<const float*>(beta);
+  }
+  if (call.beta != 0.0f && !c_data) return CUBLAS_STATUS_INVALID_VALUE;
+  if (c_data == d_data && call.c.ld != call.d.ld) return CUBLAS_STATUS_INVALID_VALUE;
+  std::uint64_t needed = 0;
+  if (algorithm) {
+    if (algorithm->data[0] != typeformer::simt::problem_key(call)) return CUBLAS_STATUS_INVALID_VALUE;
+    needed = algorithm->data[1];
+    if (needed > workspace_bytes || (needed && !workspace)) return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  typeformer::simt::check_extents(call);
+  if (needed) typeformer::simt::check_extent("workspace", workspace, needed);
+  typeformer::simt::push(typeformer::simt::queue_of(stream), [call, workspace, needed] {
+    if (needed) std::memset(workspace, typeformer::simt::poison_byte, needed);  // an algorithm may leave anything there
+    typeformer::simt::run_matmul(call);
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+#endif
