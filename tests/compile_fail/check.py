@@ -14,7 +14,7 @@ A case file states what is expected, then the wrong programs and their twin that
   ...
   #endif
 
-With several `// expect:` lines the n-th is what WRONG == n must say; such a file is compiled once per line and once as the
+A long sentence goes on in the comment lines that follow it. With several `// expect:` lines the n-th is what WRONG == n must say; such a file is compiled once per line and once as the
 twin. The first line with an error must contain the sentence. A rule is a string of a static_assert in
 include/typeformer/policy/: each must be expected by one case, and a sentence that is nowhere in the library by none.
 """
@@ -46,7 +46,9 @@ def plain(text):
 
 
 def expectations(text):
-    return re.findall(r"^// expect: (.+?)\s*$", text, re.M)
+    """The sentences of a case, each on one line."""
+    found = re.findall(r"^// expect: (.+(?:\n// (?!expect: ).+)*)", text, re.M)
+    return [re.sub(r"\s*\n// ", " ", sentence).rstrip() for sentence in found]
 
 
 def compile_case(path, include, kind, command, wrong):
@@ -135,6 +137,7 @@ def self_test(compiler):
         judged = {
             "a rule without a case": (bool(check_rules(root)), True),
             "a good case": (bool(case(sentence, wrong, right)), False),
+            "a sentence over two lines": (bool(case(sentence.replace(" even", "\n// even"), wrong, right)), False),
             "a rule with its case": (bool(check_rules(root)), False),
             "another sentence": (bool(case("N must be odd.", wrong, right)), True),
             "a stale case": (bool(check_rules(root)), True),

@@ -82,7 +82,7 @@ struct buckets_reach_the_distance {
   static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 2 : 1) == 0 && max_distance > exact;
   template <bool passed>
   struct explain {
-    static_assert(passed, "T5Buckets must have two buckets or more, as many for each direction, and a max_distance beyond the "
+    static_assert(passed, "T5Buckets must have two buckets or more per direction, as many for each, and a max_distance beyond the "
                           "exact ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
                           ".max_distance}.");
   };
