@@ -198,6 +198,24 @@ TEST_CASE("masks, query by query") {
   CHECK(seen({MaskKind::prefix, 0}, 5, 4) == "xxxxxx.");
 }
 
+TEST_CASE("single operations: a query at its position gives the row of the whole") {
+  Random random(2);
+  Attention a;
+  a.heads = 4;
+  a.kv_heads = 2;
+  a.head_dim = 3;
+  const Layer layer{{MaskKind::sliding, 4}, PositionKind::alibi, {}};
+  const Tensor<double> q = random_tensor(random, {7, 12}), k = random_tensor(random, {7, 6});
+  const Tensor<double> v = random_tensor(random, {7, 6});
+  const Tensor<double> whole = attend({a, layer}, q, k, v);
+  const Tensor<double> two_rows({2, 12}, {q.row(5), q.row(5) + 24});
+  const Tensor<double> two = attend({a, layer, nullptr, nullptr, 0, 5}, two_rows, k, v);
+  CHECK(two.data == std::vector<double>(whole.row(5), whole.row(5) + 24));
+  const Tensor<double> first({1, 12}, {q.row(0), q.row(0) + 12});
+  const Tensor<double> alone = attend({a, layer}, first, k, v);  // sees one key: the value itself
+  for (std::size_t i = 0; i < 12; ++i) CHECK(near(alone.data[i], v(0, i / 6 * 3 + i % 3)));
+}
+
 /// f and its derivative by dual numbers, by the tape, and by differences agree.
 void check_derivative(const std::string& name, const std::function<Real(const Real&)>& dual,
                       const std::function<Var<double>(const Var<double>&)>& var, double x) {
@@ -261,9 +279,10 @@ void check_parameter_gradients(const Network& n, const Parameters<double>& at, c
   Random random(11);
   double largest = 0;
   for (const auto& entry : gradient.parameters) largest = std::fmax(largest, norm(entry.second));
-  for (const auto& [name, tensor] : at) {
+  for (const auto& entry : at) {
+    const std::string& name = entry.first;
     CAPTURE(name);
-    const Parameters<double> direction = {{name, random_tensor(random, tensor.shape)}};
+    const Parameters<double> direction = {{name, random_tensor(random, entry.second.shape)}};
     const Real slope = loss(n.config, along(at, direction), n.batch, n.options);
     CHECK(near(slope.value, gradient.loss, 1e-14));
     const double by_tape = inner(gradient.parameters.at(name), direction.at(name));

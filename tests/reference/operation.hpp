@@ -245,8 +245,8 @@ void softmax(std::vector<T>& scores) {
 /// What the score of a query and a key depends on besides their vectors.
 template <class T>
 struct ScoreRule {
-  const Attention& attention;
-  const Layer& layer;
+  Attention attention;
+  Layer layer;
   const Buckets* buckets = nullptr;        ///< PositionKind::buckets
   const Tensor<T>* bucket_bias = nullptr;  ///< [buckets, heads]
   std::size_t prefix = 0;
