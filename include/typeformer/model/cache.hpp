@@ -1,0 +1,113 @@
+/// Keys and values that outlive a call: what a decoder remembers of each sequence.
+#pragma once
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "typeformer/core/error.hpp"
+#include "typeformer/kernel/contract.hpp"
+#include "typeformer/model/layers.hpp"
+#include "typeformer/kernel/buffer.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI {
+
+/// Sizes of a state. `capacity` is positions per sequence (0: the model's max_seq). A prompt is read in chunks of at most
+/// `chunk` tokens per sequence, which bounds the memory of a pass.
+struct StateOptions {
+  int sequences = 1;
+  int capacity = 0;
+  int chunk = 512;
+};
+
+/// The keys and values of every layer of a stack S for a number of sequences. A layer whose mask looks back a limited number of
+/// keys keeps a ring of reach + chunk - 1 positions; the others keep all `capacity`.
+template <class S, class Device>
+class KVCache {
+ public:
+  KVCache(Device& on, const StateOptions& options) : on_(&on), options_(options) {
+    if (options_.capacity == 0) options_.capacity = S::dims.max_seq;
+    check("sequences", options_.sequences);
+    check("capacity", options_.capacity);
+    check("chunk", options_.chunk);
+    options_.chunk = std::min(options_.chunk, options_.capacity);
+    lengths_.assign(static_cast<std::size_t>(options_.sequences), 0);
+    detail::for_each_kind<S>([&]<class L, int>() {
+      const int back = reach(L::mask);
+      slots_.push_back(back ? std::min(options_.capacity, back + options_.chunk - 1) : options_.capacity);
+      reach_.push_back(back);
+    });
+    for (int layer = 0; layer < S::dims.n_layers; ++layer) {
+      const auto size = static_cast<std::size_t>(slots(S::layer_kind(layer))) * static_cast<std::size_t>(options_.sequences) *
+                        static_cast<std::size_t>(S::kv_width);
+      keys_.emplace_back(on, size);
+      values_.emplace_back(on, size);
+    }
+  }
+
+  int sequences() const { return options_.sequences; }
+  int capacity() const { return options_.capacity; }
+  int chunk() const { return options_.chunk; }
+  /// Positions that a sequence holds.
+  int length(int sequence = 0) const { return lengths_[index("length", sequence)]; }
+  /// Bytes of keys and values.
+  std::size_t bytes() const {
+    std::size_t floats = 0;
+    for (const auto& buffer : keys_) floats += 2 * buffer.size();
+    return floats * sizeof(float);
+  }
+
+  /// Forgets everything: as new.
+  void reset() { std::fill(lengths_.begin(), lengths_.end(), 0); }
+  void reset(int sequence) { lengths_[index("reset", sequence)] = 0; }
+
+  /// Forgets the positions from `length` on. Throws Error when a layer's ring has already lost keys that are needed again.
+  void truncate(int sequence, int length) {
+    int& held = lengths_[index("truncate", sequence)];
+    if (length < 0 || length > held)
+      throw Error("truncate", "length", "0 to " + std::to_string(held), std::to_string(length));
+    for (std::size_t kind = 0; kind < slots_.size(); ++kind)
+      if (reach_[kind] && length > 0 && std::max(0, length - reach_[kind] + 1) < held - slots_[kind])
+        throw Error("truncate", "length", "a length whose window is still held (the last " + std::to_string(slots_[kind]) +
+                    " of " + std::to_string(held) + " positions are)", std::to_string(length));
+    held = length;
+  }
+
+  /// Sequence `to` becomes a copy of `from`: a shared prefix is read once.
+  void copy(int from, int to) {
+    const auto source = index("copy", from), target = index("copy", to);
+    std::vector<float> rows;
+    for (int layer = 0; layer < S::dims.n_layers; ++layer) {
+      const auto stride = static_cast<std::size_t>(slots(S::layer_kind(layer))) * static_cast<std::size_t>(S::kv_width);
+      rows.resize(stride);
+      for (auto* buffers : {&keys_, &values_}) {
+        auto& buffer = (*buffers)[static_cast<std::size_t>(layer)];
+        buffer.download(std::span<float>(rows), source * stride);
+        buffer.upload(rows, target * stride);
+      }
+    }
+    lengths_[target] = lengths_[source];
+  }
+
+  // --- for the passes of model/ ---
+  int slots(int kind) const { return slots_[static_cast<std::size_t>(kind)]; }
+  float* keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
+  float* values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
+  void advance(int sequence, int tokens) { lengths_[static_cast<std::size_t>(sequence)] += tokens; }
+
+ private:
+  static void check(std::string_view field, int value) {
+    if (value < 1) throw Error("State", field, "a positive number", std::to_string(value));
+  }
+  std::size_t index(std::string_view operation, int sequence) const {
+    if (sequence < 0 || sequence >= options_.sequences)
+      throw Error(operation, "sequence", "0 to " + std::to_string(options_.sequences - 1), std::to_string(sequence));
+    return static_cast<std::size_t>(sequence);
+  }
+  Device* on_;
+  StateOptions options_;
+  std::vector<int> lengths_, slots_, reach_;
+  std::vector<Buffer<Device, float>> keys_, values_;
+};
+
+}  // namespace typeformer

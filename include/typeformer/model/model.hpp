@@ -1,0 +1,90 @@
+/// A composition with weights on a device.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <vector>
+
+#include "typeformer/model/arena.hpp"
+#include "typeformer/model/tables.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI {
+
+/// The weights of composition M, in the memory of a Device, matrices stored as Weight. All weights are zero at first: load
+/// (io.hpp) or initialise them. The device must outlive the model.
+/// Many threads may run one const model at a time, each with a state of its own.
+template <class M, class Device_, Storage Weight_ = float>
+class Model {
+ public:
+  using Architecture = M;
+  using Device = Device_;
+  using Weight = Weight_;
+
+  explicit Model(Device& on) : on_(&on), weights_(on) {
+    if constexpr (EncoderDecoderComposition<M>) {
+      make_tables<typename M::Encoder>(encoder_tables_);
+      make_tables<typename M::Decoder>(tables_);
+    } else {
+      make_tables<M>(tables_);
+      position_rows_ = detail::formula_rows<M>(on);
+    }
+  }
+
+  Device& device() const { return *on_; }
+  ParameterArena<M, Device, Weight>& weights() { return weights_; }
+  const ParameterArena<M, Device, Weight>& weights() const { return weights_; }
+
+  /// The tables of the kinds of layers, of the decoder or only stack.
+  const std::vector<PositionTables<Device>>& tables() const { return tables_; }
+  const std::vector<PositionTables<Device>>& encoder_tables() const { return encoder_tables_; }
+  /// [max_seq, d_model] for positions by formula, else empty.
+  const Buffer<Device, float>& position_rows() const { return position_rows_; }
+
+ private:
+  template <class Stack>
+  void make_tables(std::vector<PositionTables<Device>>& tables) {
+    detail::for_each_kind<Stack>([&]<class L, int>() { tables.push_back(detail::position_tables<L>(*on_)); });
+  }
+  Device* on_;
+  ParameterArena<M, Device, Weight> weights_;
+  std::vector<PositionTables<Device>> tables_, encoder_tables_;
+  Buffer<Device, float> position_rows_;
+};
+
+namespace detail {
+
+/// A counter-based generator of uniform numbers (splitmix64's mixing function): equal on every device and platform.
+constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t counter) {
+  std::uint64_t z = seed + (counter + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+/// A number of N(0, 1), by Box & Muller.
+inline float normal(std::uint64_t seed, std::uint64_t counter) {
+  const double u = (static_cast<double>(mixed(seed, 2 * counter) >> 11) + 1.) * 0x1p-53;  // in (0, 1]
+  const double v = static_cast<double>(mixed(seed, 2 * counter + 1) >> 11) * 0x1p-53;
+  return static_cast<float>(std::sqrt(-2. * std::log(u)) * std::cos(2. * std::numbers::pi * v));
+}
+
+}  // namespace detail
+
+/// Sets every weight to its initialiser's values (see Initialiser); equal seeds give equal weights on every device.
+template <class M, class Device, Storage W>
+void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
+  int layers = 0;
+  for (const Parameter& p : parameters<M>) layers = std::max(layers, p.layer + 1);
+  std::uint64_t stream = seed;
+  for (const Parameter& p : parameters<M>) {
+    std::vector<float> values(static_cast<std::size_t>(p.size()));
+    stream = detail::mixed(stream, 0);
+    const float deviation = p.initialiser == Initialiser::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (p.initialiser == Initialiser::ones) values[i] = 1.f;
+      else if (p.initialiser != Initialiser::zeros) values[i] = deviation * detail::normal(stream, i);
+    }
+    model.weights().set(p, values);
+  }
+}
+
+}  // namespace typeformer

@@ -1,0 +1,232 @@
+/// The network as the block diagram. One line per step, with the shape at its end:
+///
+///   token ids -> embedding -> block x n_layers -> final norm -> head -> logits or loss      [stack.hpp, block.hpp, head.hpp]
+///
+/// and for training the same list upward. T: tokens of all sequences of a batch together.
+#pragma once
+#include "typeformer/model/head.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI {
+
+/// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of a pass.
+/// One per thread and model in use; made for one model's architecture and device.
+template <class M, class Device>
+class State : public KVCache<M, Device> {
+ public:
+  /// Throws Error when the options are not positive, or the capacity exceeds the positions of a position table.
+  template <class W>
+  explicit State(const Model<M, Device, W>& model, const StateOptions& options = {}) : KVCache<M, Device>(model.device(), options) {
+    if constexpr (M::position.acts_on == ActsOn::embedding)
+      if (this->capacity() > M::dims.max_seq)
+        throw Error("State", "capacity", "at most " + std::to_string(M::dims.max_seq) + ", the rows of the position table",
+                    std::to_string(this->capacity()));
+  }
+  detail::PassArrays<Device>& pass() { return pass_; }
+  detail::Workspace<Device>& workspace() { return workspace_; }
+  detail::Workspace<Device>& logits() { return logits_; }
+
+ private:
+  detail::PassArrays<Device> pass_;
+  detail::Workspace<Device> workspace_, logits_;
+};
+
+template <class M, class Device, class W>
+State(const Model<M, Device, W>&, const StateOptions&) -> State<M, Device>;
+template <class M, class Device, class W>
+State(const Model<M, Device, W>&) -> State<M, Device>;
+
+/// Gradients of every parameter of M, in float.
+template <class M, class Device>
+using Gradients = ParameterArena<M, Device, float>;
+
+namespace detail {
+
+template <class M, class Device, class W>
+Stack<M, Device, W> stack_of(const Model<M, Device, W>& model) {
+  const auto weights = model.weights().stack("");
+  return {model.device(), "", weights, weights.matrix(Tensor::token_embeddings), model.tables(), model.position_rows().data()};
+}
+template <class M, class Device, class W>
+Head<M, Device, W> head_of(const Model<M, Device, W>& model) {
+  const auto weights = model.weights().stack("");
+  return {model.device(), weights.matrix(M::tied ? Tensor::token_embeddings : Tensor::head_weight), weights.vector(Tensor::head_bias)};
+}
+
+/// No encoder: cross-attention has nothing to be redirected to.
+inline constexpr auto no_source = [](int, BlockActivations&) {};
+
+template <class M>
+void check_positions(std::string_view operation, const Batch& batch) {
+  if constexpr (M::position.acts_on == ActsOn::embedding)
+    for (const int length : batch.lengths)
+      if (length > M::dims.max_seq)
+        throw Error(operation, "lengths", "at most " + std::to_string(M::dims.max_seq) + " tokens, the rows of the position table",
+                    std::to_string(length));
+}
+
+/// A whole pass without a cache. `keep`: for a backward. Memory comes from `workspace`.
+template <class M, class Device, class W, class Observer>
+StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassArrays<Device>& pass, Workspace<Device>& workspace,
+                     bool keep, Observer& observer) {
+  check_batch("forward", batch, M::dims.vocab);
+  check_positions<M>("forward", batch);
+  pass.set(model.device(), batch, M::layer_kinds);
+  Slab size;
+  plan_stack<M>(size, pass.tokens(), 0, keep, false);
+  Slab slab(workspace.floats(model.device(), size.used()));
+  StackActivations a = plan_stack<M>(slab, pass.tokens(), 0, keep, false);
+  const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
+  stack_of(model).forward(pass, a, static_cast<KVCache<M, Device>*>(nullptr), per_kind, no_source, observer);
+  return a;
+}
+
+/// Rows `rows` of a matrix [*, width], to host memory, through `convert(device row block) `.
+template <class Device>
+std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
+  std::vector<float> host(static_cast<std::size_t>(count));
+  if (count) on.download(host.data(), data, host.size() * sizeof(float));
+  return host;
+}
+
+}  // namespace detail
+
+/// Logits of every position of every sequence, [T, vocab], without a cache. For scoring and comparison; generation uses extend.
+/// Throws Error when an id is not in the vocabulary or the lengths do not add up.
+template <Composition M, class Device, Storage W, class Observer = NoObserver>
+  requires(M::has_head)
+Logits forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+  Device& on = model.device();
+  detail::PassArrays<Device> pass;
+  detail::Workspace<Device> workspace;
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  Buffer<Device, float> logits(on, static_cast<std::size_t>(pass.tokens() * M::dims.vocab));
+  detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());                  // [T, vocab]
+  observer(Observed{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
+  return {detail::to_host(on, logits.data(), pass.tokens() * M::dims.vocab), M::dims.vocab};
+}
+
+/// Hidden states after the final norm, [T, d_model], in host memory: what an encoder gives.
+template <Composition M, class Device, Storage W, class Observer = NoObserver>
+std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+  detail::PassArrays<Device> pass;
+  detail::Workspace<Device> workspace;
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  return detail::to_host(model.device(), a.normed, pass.tokens() * M::dims.d_model);
+}
+
+/// The mean cross-entropy of the labels (one per token; negative: ignored), without gradients.
+template <Composition M, class Device, Storage W>
+  requires(M::has_head)
+float loss(const Model<M, Device, W>& model, const Batch& batch, std::span<const std::int32_t> labels, const LossOptions& options = {}) {
+  detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
+  detail::PassArrays<Device> pass;
+  detail::Workspace<Device> workspace;
+  NoObserver observer;
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  const Buffer<Device, std::int32_t> targets(model.device(), labels);
+  return detail::head_of(model).loss(a.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
+}
+
+/// The loss, and its gradients added to `gradients`. The observer sees the forward and, downward, "hidden_gradient" of each layer.
+template <Composition M, class Device, Storage W, class Observer = NoObserver>
+  requires(M::has_head)
+float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch, std::span<const std::int32_t> labels,
+                         Gradients<M, Device>& gradients, const LossOptions& options = {}, Observer observer = {}) {
+  detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
+  Device& on = model.device();
+  detail::PassArrays<Device> pass;
+  detail::Workspace<Device> workspace;
+  const auto a = detail::run(model, batch, pass, workspace, true, observer);              // [T, d_model]
+  const Buffer<Device, std::int32_t> targets(on, labels);
+  const auto into = gradients.stack("");
+  float* dtable = into.matrix(Tensor::token_embeddings);
+  using Stack = detail::Stack<M, Device, W>;
+  Buffer<Device, float> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
+  Buffer<Device, float> scratch(on, static_cast<std::size_t>(Stack::backward_floats(pass.tokens(), 0)));
+  const float value = detail::head_of(model).loss(a.normed, targets.data(), labels, options, dx.data(),
+                                                  M::tied ? dtable : into.matrix(Tensor::head_weight), into.vector(Tensor::head_bias));
+  const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
+  detail::stack_of(model).backward(pass, a, per_kind, into, dtable, dx.data(), nullptr, scratch.data(), observer);
+  return value;
+}
+
+namespace detail {
+
+/// One pass of tokens first[s] .. first[s] + count[s] - 1 of each sequence through the cache.
+template <class M, class Device, class W, class Observer>
+StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, std::span<const int> first,
+                             std::span<const int> count, Observer& observer) {
+  auto& pass = state.pass();
+  pass.set(model.device(), batch, first, count, state);
+  Slab size;
+  plan_stack<M>(size, pass.tokens(), 0, false, true);
+  Slab slab(state.workspace().floats(model.device(), size.used()));
+  StackActivations a = plan_stack<M>(slab, pass.tokens(), 0, false, true);
+  const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
+  stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
+  for (int s = 0; s < state.sequences(); ++s) state.advance(s, count[static_cast<std::size_t>(s)]);
+  return a;
+}
+
+template <class M, class Device>
+void check_extend(const State<M, Device>& state, const Batch& batch) {
+  check_batch("extend", batch, M::dims.vocab);
+  if (static_cast<int>(batch.lengths.size()) != state.sequences())
+    throw Error("extend", "lengths", std::to_string(state.sequences()) + " lengths, one per sequence of the state (0: none)",
+                std::to_string(batch.lengths.size()));
+  for (int s = 0; s < state.sequences(); ++s) {
+    const int length = batch.lengths[static_cast<std::size_t>(s)];
+    if (length > state.capacity() - state.length(s))
+      throw Error("extend", "lengths", "at most " + std::to_string(state.capacity() - state.length(s)) +
+                  " more tokens: the capacity is " + std::to_string(state.capacity()) + " positions", std::to_string(length));
+  }
+}
+
+}  // namespace detail
+
+/// Appends tokens to the sequences of a state - a prompt, or one token each - and returns the logits after the last token of each,
+/// [sequences, vocab]; zeros for a sequence that got none. batch.lengths has one entry per sequence of the state.
+/// The numbers are those of forward, whatever the split into calls and chunks and whatever the other sequences are.
+/// Throws Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed the capacity.
+template <Composition M, class Device, Storage W, class Observer = NoObserver>
+  requires(M::has_head)
+Logits extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
+  detail::check_extend(state, batch);
+  Device& on = model.device();
+  const auto sequences = static_cast<std::size_t>(state.sequences());
+  Logits result{std::vector<float>(sequences * static_cast<std::size_t>(M::dims.vocab)), M::dims.vocab};
+  std::vector<int> first(sequences, 0), count(sequences);
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], state.chunk());
+    if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) break;
+    const auto a = detail::extend_once(model, state, batch, first, count, observer);      // [T, d_model]
+    std::int64_t row = 0;
+    for (std::size_t s = 0; s < sequences; ++s) {
+      row += count[s];
+      first[s] += count[s];
+      more = more || first[s] < batch.lengths[s];
+      if (count[s] == 0 || first[s] < batch.lengths[s]) continue;
+      float* logits = state.logits().floats(on, M::dims.vocab);
+      detail::head_of(model).logits(logits, a.normed + (row - 1) * M::dims.d_model, 1);   // [1, vocab]
+      observer(Observed{"", "logits", -1, logits, 1, M::dims.vocab});
+      on.download(result.values.data() + s * static_cast<std::size_t>(M::dims.vocab), logits, sizeof(float) * static_cast<std::size_t>(M::dims.vocab));
+    }
+  }
+  return result;
+}
+
+/// extend for one sequence: the logits after its last token.
+template <Composition M, class Device, Storage W>
+  requires(M::has_head)
+std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state, std::span<const std::int32_t> ids, int sequence = 0) {
+  std::vector<int> lengths(static_cast<std::size_t>(state.sequences()), 0);
+  if (sequence < 0 || sequence >= state.sequences())
+    throw Error("extend", "sequence", "0 to " + std::to_string(state.sequences() - 1), std::to_string(sequence));
+  lengths[static_cast<std::size_t>(sequence)] = static_cast<int>(ids.size());
+  const Logits all = extend(model, state, Batch{ids, lengths});
+  const auto row = all[sequence];
+  return {row.begin(), row.end()};
+}
+
+}  // namespace typeformer
