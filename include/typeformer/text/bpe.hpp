@@ -38,9 +38,7 @@ class MergeTable {
   }
 
   /// The pair's merge, of rank no_rank when there is none.
-  Merge find(std::int32_t left, std::int32_t right) const {
-    return slots_[position(key_of(left, right))].merge;
-  }
+  Merge find(std::int32_t left, std::int32_t right) const { return slots_[position(key_of(left, right))].merge; }
 
  private:
   struct Slot {
@@ -66,8 +64,8 @@ class MergeTable {
 class BytePairModel final : public Model {
  public:
   struct Options {
-    std::int32_t unknown = -1;    ///< symbol of a byte that has none; -1: such bytes are dropped
-    bool fuse_unknown = false;    ///< neighbouring unknown bytes share one symbol
+    std::int32_t unknown = -1;  ///< symbol of a byte that has none; -1: such bytes are dropped
+    bool fuse_unknown = false;  ///< neighbouring unknown bytes share one symbol
     /// Words that are one token as a whole, whatever the merges say ('ignore_merges'); empty: none.
     std::unordered_map<std::string, std::int32_t> whole_words = {};
   };
@@ -138,8 +136,10 @@ class BytePairModel final : public Model {
   struct Candidate {
     std::uint32_t rank, position;
     std::int32_t result;
-    bool operator>(const Candidate& other) const {  // lowest rank first, leftmost among equals
-      return rank != other.rank ? rank > other.rank : position > other.position;
+  };
+  struct Later {  // the queue gives lowest rank first, leftmost among equals
+    bool operator()(const Candidate& a, const Candidate& b) const {
+      return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
     }
   };
 
@@ -157,7 +157,7 @@ class BytePairModel final : public Model {
     for (std::uint32_t i = 0; i + 1 < end; ++i) {
       if (const Candidate found = candidate(i); found.rank != MergeTable::no_rank) candidates.push_back(found);
     }
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(std::greater<>{}, std::move(candidates));
+    std::priority_queue<Candidate, std::vector<Candidate>, Later> queue(Later{}, std::move(candidates));
     while (!queue.empty()) {
       const Candidate best = queue.top();
       queue.pop();

@@ -54,11 +54,11 @@ class JsonField {
     if (found == value_->end() || found->is_null()) return std::nullopt;
     return JsonField(*found, where_ + (where_.ends_with(": ") ? "" : ".") + std::string(key));
   }
-  bool get(std::string_view key, bool otherwise) const {
+  bool flag(std::string_view key, bool otherwise) const {
     const auto found = find(key);
     return found ? found->boolean() : otherwise;
   }
-  std::string get(std::string_view key, std::string_view otherwise) const {
+  std::string string_or(std::string_view key, std::string_view otherwise) const {
     const auto found = find(key);
     return found ? found->string() : std::string(otherwise);
   }
@@ -82,14 +82,16 @@ class JsonField {
   template <class Visit>
   void each(const Visit& visit) const {
     if (!value_->is_array()) refuse("an array");
-    for (std::size_t i = 0; i < value_->size(); ++i) visit(JsonField((*value_)[i], where_ + "[" + std::to_string(i) + "]"));
+    for (std::size_t i = 0; i < value_->size(); ++i)
+      visit(JsonField((*value_)[i], where_ + "[" + std::to_string(i) + "]"));
   }
 
   /// Throws Error when the object has a member that is not listed: a field that is not understood is not skipped.
   void allow_only(std::initializer_list<std::string_view> known) const {
     if (!value_->is_object()) refuse("an object");
     for (const auto& [key, unused] : value_->items()) {
-      if (std::find(known.begin(), known.end(), key) == known.end()) refuse("no field that is not supported", io::quote_name(key));
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        refuse("no field that is not supported", io::quote_name(key));
     }
   }
 

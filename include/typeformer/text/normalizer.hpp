@@ -31,7 +31,8 @@ inline std::string normalized(std::string_view text, Normalization normalization
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
                    &result, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, &std::free);
-  if (length < 0) throw Error("Tokenizer::encode", "text", "a text that can be brought to NFC", utf8proc_errmsg(length));
+  if (length < 0)
+    throw Error("Tokenizer::encode", "text", "a text that can be brought to NFC", utf8proc_errmsg(length));
   return {reinterpret_cast<const char*>(result), static_cast<std::size_t>(length)};
 }
 

@@ -31,7 +31,8 @@ class Pattern {
     code_ = {pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(translated.data()), translated.size(),
                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &offset, context.get()),
              &pcre2_code_free_8};
-    if (code_ == nullptr) throw Error("Tokenizer", where_, "a valid split pattern", std::string(source) + " (" + message(code) + ")");
+    if (code_ == nullptr)
+      throw Error("Tokenizer", where_, "a valid split pattern", std::string(source) + " (" + message(code) + ")");
     jit_ = pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE) == 0;
   }
 
@@ -71,7 +72,9 @@ class PatternSearch {
                              data_.get(), nullptr);
     }
     if (result == PCRE2_ERROR_NOMATCH) return false;
-    if (result < 0) throw Error("Tokenizer", pattern_->where(), "a text that the pattern can be matched with", Pattern::message(result));
+    if (result < 0)
+      throw Error("Tokenizer", pattern_->where(), "a text that the pattern can be matched with",
+                  Pattern::message(result));
     const std::size_t* bounds = pcre2_get_ovector_pointer_8(data_.get());
     begin = bounds[0];
     end = bounds[1];

@@ -37,19 +37,22 @@ class PatternTranslator {
   char peek(std::size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
   bool follows(std::string_view text) const { return source_.substr(at_).starts_with(text); }
 
-
-
   void element() {
     switch (peek()) {
-      case '\\': return escape();
-      case '[': return bracket();
-      case '(': return group();
+      case '\\':
+        return escape();
+      case '[':
+        return bracket();
+      case '(':
+        return group();
       case ')':
         if (groups_ignoring_case_.empty()) refuse("')' without '('");
         groups_ignoring_case_.pop_back();
         break;
-      case '{': return interval();
-      default: break;
+      case '{':
+        return interval();
+      default:
+        break;
     }
     if (follows("+{") || follows("*{") || follows("?{")) refuse("an interval after another quantifier");
     out_ += source_[at_++];
@@ -91,10 +94,14 @@ class PatternTranslator {
   void escape() {
     const char kind = peek(1);
     switch (kind) {
-      case 's': return short_class("[", space);
-      case 'S': return short_class("[^", space);
-      case 'd': return short_class("[", property("Nd"));
-      case 'D': return short_class("[^", property("Nd"));
+      case 's':
+        return short_class("[", space);
+      case 'S':
+        return short_class("[^", space);
+      case 'd':
+        return short_class("[", property("Nd"));
+      case 'D':
+        return short_class("[^", property("Nd"));
       case 'p':
       case 'P': {
         bool negated = false;
@@ -103,7 +110,9 @@ class PatternTranslator {
         out_ += inside + "]";
         return;
       }
-      default: out_ += literal(escaped_character()); return;
+      default:
+        out_ += literal(escaped_character());
+        return;
     }
   }
   void short_class(std::string_view opening, std::string_view inside) {
@@ -137,7 +146,8 @@ class PatternTranslator {
       code = code * 16 + static_cast<char32_t>(value);
     }
     const bool closed = !braced || peek(skip + digits) == '}';
-    if (digits < least || !closed || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) refuse("a bad hexadecimal escape");
+    if (digits < least || !closed || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+      refuse("a bad hexadecimal escape");
     at_ += skip + digits + (braced ? 1 : 0);
     return code;
   }
@@ -176,8 +186,8 @@ class PatternTranslator {
   // A general category, of one letter or two, as Unicode 16 has it.
   std::string property(std::string_view name) const {
     static constexpr std::array<std::string_view, 31> known = {
-        "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
-        "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
+        "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
+        "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
     if (std::find(known.begin(), known.end(), name) == known.end()) refuse("the property " + std::string(name));
     const bool cased = name == "Lu" || name == "Ll" || name == "Lt";
     if (cased && !groups_ignoring_case_.empty() && groups_ignoring_case_.back()) refuse("a cased property inside (?i:");
@@ -185,7 +195,8 @@ class PatternTranslator {
     std::string out = name == "L" ? "A-Za-z" : name == "N" || name == "Nd" ? "0-9" : "";
     out += "\\p{" + std::string(name) + "}";
     for (const UnicodeRange& range : newer_unicode) {
-      if (std::string_view(range.category, 2).starts_with(name)) out += literal(range.first) + "-" + literal(range.last);
+      if (std::string_view(range.category, 2).starts_with(name))
+        out += literal(range.first) + "-" + literal(range.last);
     }
     return out;
   }
@@ -207,14 +218,16 @@ class PatternTranslator {
     bool after_character = false;  // a range can begin at what came last
     while (depth > 0) {
       if (at_ >= source_.size()) refuse("a class that is not closed");
-      if (follows("[:") || follows("[^") || follows("[]") || follows("&&")) refuse("a class with '[:', '[^', '[]' or '&&'");
+      if (follows("[:") || follows("[^") || follows("[]") || follows("&&"))
+        refuse("a class with '[:', '[^', '[]' or '&&'");
       if (peek() == '[' || peek() == ']') {
         depth += peek() == '[' ? 1u : ~std::size_t{0};
         ++at_;
         after_character = false;
       } else if (peek() == '-' && after_character && peek(1) != ']' && peek(1) != '[') {
         ++at_;
-        if (peek() == '\\' && is_letter(peek(1)) && std::string_view("pPsSdDwWhH").find(peek(1)) != std::string_view::npos) {
+        if (peek() == '\\' && is_letter(peek(1)) &&
+            std::string_view("pPsSdDwWhH").find(peek(1)) != std::string_view::npos) {
           refuse("a range that ends in a class");
         }
         out_ += "-" + literal(class_character());

@@ -75,7 +75,9 @@ class PreTokenization {
   void run(std::size_t step, std::string_view piece, Sink& sink) {
     if (piece.empty()) return;
     if (step == steps_->size()) return sink(piece);
-    const auto next = [&](std::size_t begin, std::size_t end) { run(step + 1, piece.substr(begin, end - begin), sink); };
+    const auto next = [&](std::size_t begin, std::size_t end) {
+      run(step + 1, piece.substr(begin, end - begin), sink);
+    };
     if (const auto* digits = std::get_if<DigitsSplit>(&(*steps_)[step])) {
       split_numbers(piece, digits->individual, next);
     } else if (const auto* split = std::get_if<PatternSplit>(&(*steps_)[step])) {
@@ -144,7 +146,8 @@ class PreTokenization {
     std::vector<Span> joined;
     bool previous = false;
     for (const Span& span : spans) {
-      const bool join = behavior == SplitBehavior::contiguous ? span.delimiter == previous : span.delimiter && !previous;
+      const bool join =
+          behavior == SplitBehavior::contiguous ? span.delimiter == previous : span.delimiter && !previous;
       if (!join || joined.empty()) {
         joined.push_back(span);
       } else if (backwards) {

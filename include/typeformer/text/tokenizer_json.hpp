@@ -26,10 +26,11 @@ class TokenizerJsonReader {
   void read(const JsonField& root) {
     root.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                      "post_processor", "decoder", "model"});
-    if (root.get("version", "1.0") != "1.0") root.at("version").refuse("'1.0'");
+    if (root.string_or("version", "1.0") != "1.0") root.at("version").refuse("'1.0'");
     if (const auto normalizer = root.find("normalizer")) read_normalizer(*normalizer);
     read_model(root.at("model"));
-    if (const auto added = root.find("added_tokens")) added->each([&](const JsonField& token) { read_added_token(token); });
+    if (const auto added = root.find("added_tokens"))
+      added->each([&](const JsonField& token) { read_added_token(token); });
     read_pre_tokenizer(root.at("pre_tokenizer"));
     if (!byte_level_) root.at("pre_tokenizer").refuse("ByteLevel as the last step", "no ByteLevel");
     read_decoder(root.at("decoder"));
@@ -37,11 +38,12 @@ class TokenizerJsonReader {
   }
 
  private:
-  void read_normalizer(const JsonField& normalizer) {
+  void read_normalizer(const JsonField& normalizer, int depth = 0) {
+    if (depth > deepest) normalizer.refuse("a Sequence of fewer levels", "more than " + std::to_string(deepest));
     const std::string& type = normalizer.at("type").string();
     if (type == "Sequence") {
       normalizer.allow_only({"type", "normalizers"});
-      return normalizer.at("normalizers").each([&](const JsonField& step) { read_normalizer(step); });
+      return normalizer.at("normalizers").each([&](const JsonField& step) { read_normalizer(step, depth + 1); });
     }
     if (type != "NFC") normalizer.at("type").refuse("null, 'NFC' or a Sequence of these");
     normalizer.allow_only({"type"});
@@ -49,15 +51,15 @@ class TokenizerJsonReader {
   }
 
   void read_model(const JsonField& model) {
-    const std::string type = model.get("type", "BPE");  // files of early versions leave it out
+    const std::string type = model.string_or("type", "BPE");  // files of early versions leave it out
     if (type != "BPE") model.at("type").refuse("'BPE'");
     model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                       "byte_fallback", "ignore_merges", "vocab", "merges"});
     if (const auto dropout = model.find("dropout"); dropout && dropout->value() != 0) dropout->refuse("null");
     for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!model.get(affix, "").empty()) model.at(affix).refuse("null or ''");
+      if (!model.string_or(affix, "").empty()) model.at(affix).refuse("null or ''");
     }
-    if (model.get("byte_fallback", false)) model.at("byte_fallback").refuse("false");
+    if (model.flag("byte_fallback", false)) model.at("byte_fallback").refuse("false");
     read_vocabulary(model.at("vocab"));
     BytePairModel::Options options;
     if (const auto unknown = model.find("unk_token")) {
@@ -65,16 +67,19 @@ class TokenizerJsonReader {
       if (!id) unknown->refuse("a token of the vocabulary");
       options.unknown = *id;
     }
-    options.fuse_unknown = model.get("fuse_unk", false);
-    if (model.get("ignore_merges", false)) options.whole_words = words_by_bytes(parts_.vocabulary);
+    options.fuse_unknown = model.flag("fuse_unk", false);
+    if (model.flag("ignore_merges", false)) options.whole_words = words_by_bytes(parts_.vocabulary);
     MergeTable merges = read_merges(model.at("merges"));
-    parts_.model = std::make_unique<BytePairModel>(byte_symbols(parts_.vocabulary), std::move(merges), std::move(options));
+    parts_.model =
+        std::make_unique<BytePairModel>(byte_symbols(parts_.vocabulary), std::move(merges), std::move(options));
   }
 
   void read_vocabulary(const JsonField& vocabulary) {
     if (!vocabulary.value().is_object()) vocabulary.refuse("an object");
     std::int64_t size = 0;
-    const auto id_of = [&](const auto& entry) { return JsonField(entry.value(), vocabulary.where() + " of " + io::quote_name(entry.key())).id(); };
+    const auto id_of = [&](const auto& entry) {
+      return JsonField(entry.value(), vocabulary.where() + " of " + io::quote_name(entry.key())).id();
+    };
     for (const auto& entry : vocabulary.value().items()) size = std::max(size, std::int64_t{id_of(entry)} + 1);
     parts_.vocabulary.reserve(size, vocabulary.value().size());
     for (const auto& entry : vocabulary.value().items()) {
@@ -90,7 +95,8 @@ class TokenizerJsonReader {
       if (pair.is_string()) {
         add_merge(merges, parts_.vocabulary, rank++, merge.string());
       } else if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string()) {
-        add_merge(merges, parts_.vocabulary, rank++, pair[0].get_ref<const std::string&>(), pair[1].get_ref<const std::string&>());
+        add_merge(merges, parts_.vocabulary, rank++, pair[0].get_ref<const std::string&>(),
+                  pair[1].get_ref<const std::string&>());
       } else {
         merge.refuse("'left right' or ['left', 'right']");
       }
@@ -100,29 +106,32 @@ class TokenizerJsonReader {
 
   void read_added_token(const JsonField& token) {
     token.allow_only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    const bool special = token.get("special", false);
-    parts_.add_token({token.at("content").string(), token.at("id").id(), special, token.get("single_word", false),
-                      token.get("lstrip", false), token.get("rstrip", false), token.get("normalized", !special)});
+    const bool special = token.flag("special", false);
+    parts_.add_token({token.at("content").string(), token.at("id").id(), special, token.flag("single_word", false),
+                      token.flag("lstrip", false), token.flag("rstrip", false), token.flag("normalized", !special)});
   }
 
-  void read_pre_tokenizer(const JsonField& step) {
+  void read_pre_tokenizer(const JsonField& step, int depth = 0) {
+    if (depth > deepest) step.refuse("a Sequence of fewer levels", "more than " + std::to_string(deepest));
     if (byte_level_) step.refuse("no step after ByteLevel", "one");
     const std::string& type = step.at("type").string();
     PreTokenizer& steps = parts_.pre_tokenizer;
     if (type == "Sequence") {
       step.allow_only({"type", "pretokenizers"});
-      step.at("pretokenizers").each([&](const JsonField& inner) { read_pre_tokenizer(inner); });
+      step.at("pretokenizers").each([&](const JsonField& inner) { read_pre_tokenizer(inner, depth + 1); });
     } else if (type == "ByteLevel") {
       step.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});  // offsets are not computed
-      if (step.get("add_prefix_space", true)) steps.emplace_back(PrefixSpace{});
-      if (step.get("use_regex", true)) steps.emplace_back(PatternSplit{Pattern(gpt2_pattern, step.where())});
+      if (step.flag("add_prefix_space", true)) steps.emplace_back(PrefixSpace{});
+      if (step.flag("use_regex", true)) steps.emplace_back(PatternSplit{Pattern(gpt2_pattern, step.where())});
       byte_level_ = true;
+      parts_.byte_level_alone = depth == 0;
     } else if (type == "Digits") {
       step.allow_only({"type", "individual_digits"});
-      steps.emplace_back(DigitsSplit{step.get("individual_digits", false)});
+      steps.emplace_back(DigitsSplit{step.flag("individual_digits", false)});
     } else if (type == "Split") {
       step.allow_only({"type", "pattern", "behavior", "invert"});
-      steps.emplace_back(PatternSplit{read_pattern(step.at("pattern")), read_behavior(step.at("behavior")), step.get("invert", false)});
+      steps.emplace_back(PatternSplit{read_pattern(step.at("pattern")), read_behavior(step.at("behavior")),
+                                      step.flag("invert", false)});
     } else {
       step.at("type").refuse("Sequence, ByteLevel, Digits or Split");
     }
@@ -132,9 +141,11 @@ class TokenizerJsonReader {
     pattern.allow_only({"Regex", "String"});
     if (const auto regex = pattern.find("Regex")) return Pattern(regex->string(), regex->where());
     const JsonField literal = pattern.at("String");
+    if (literal.string().empty()) literal.refuse("a string that is not empty");
     std::string escaped;
     for (const char c : literal.string()) {
-      const bool plain = static_cast<unsigned char>(c) >= 0x80 || PatternTranslator::is_letter(c) || PatternTranslator::is_digit(c);
+      const bool plain =
+          static_cast<unsigned char>(c) >= 0x80 || PatternTranslator::is_letter(c) || PatternTranslator::is_digit(c);
       if (!plain) escaped += '\\';
       escaped += c;
     }
@@ -156,11 +167,12 @@ class TokenizerJsonReader {
     decoder.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});  // none concerns decoding
   }
 
-  void read_post_processor(const JsonField& processor) {
+  void read_post_processor(const JsonField& processor, int depth = 0) {
+    if (depth > deepest) processor.refuse("a Sequence of fewer levels", "more than " + std::to_string(deepest));
     const std::string& type = processor.at("type").string();
     if (type == "Sequence") {
       processor.allow_only({"type", "processors"});
-      processor.at("processors").each([&](const JsonField& inner) { read_post_processor(inner); });
+      processor.at("processors").each([&](const JsonField& inner) { read_post_processor(inner, depth + 1); });
     } else if (type == "ByteLevel") {
       processor.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});  // concerns offsets alone
     } else if (type == "TemplateProcessing") {
@@ -204,6 +216,7 @@ class TokenizerJsonReader {
     parts_.suffix.insert(parts_.suffix.end(), after.begin(), after.end());
   }
 
+  static constexpr int deepest = 8;  // Sequences may hold Sequences; a hostile file must not exhaust the stack
   TokenizerParts& parts_;
   bool byte_level_ = false;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,14 +27,15 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 /// another kind of model is another `model` and other steps, not another Tokenizer.
 struct TokenizerParts {
   Vocabulary vocabulary;
-  std::vector<AddedToken> added_tokens;         ///< in file order; index_added_tokens() makes them findable
-  AddedTokenSearch added, added_normalized;     ///< searched in the text; in the normalised text between the former
+  std::vector<AddedToken> added_tokens;      ///< in file order; index_added_tokens() makes them findable
+  AddedTokenSearch added, added_normalized;  ///< searched in the text; in the normalised text between the former
   Normalization normalization = Normalization::none;
   PreTokenizer pre_tokenizer;
+  bool byte_level_alone = false;  ///< the pre-tokenizer is ByteLevel and no Sequence
   std::unique_ptr<const Model> model;
-  std::vector<std::int32_t> prefix, suffix;     ///< what the file puts around a text
+  std::vector<std::int32_t> prefix, suffix;  ///< what the file puts around a text
   std::optional<std::int32_t> bos, eos;
-  std::vector<std::int32_t> stop;               ///< ids that end a generation, ascending
+  std::vector<std::int32_t> stop;  ///< ids that end a generation, ascending
   std::string chat_template;
 
   /// Adds a token that is found as a whole: a string of the vocabulary, or a new one with the token's own id (the next
@@ -42,7 +44,8 @@ struct TokenizerParts {
   void add_token(AddedToken token) {
     if (const auto known = vocabulary.id_of(token.content)) {
       if (token.id >= 0 && token.id != *known) {
-        throw Error("Tokenizer", "added token " + io::quote_name(token.content), "id " + std::to_string(*known) + " as in the vocabulary", std::to_string(token.id));
+        throw Error("Tokenizer", "added token " + io::quote_name(token.content),
+                    "id " + std::to_string(*known) + " as in the vocabulary", std::to_string(token.id));
       }
       token.id = *known;
     } else {
@@ -50,7 +53,8 @@ struct TokenizerParts {
       vocabulary.reserve(std::int64_t{token.id} + 1, static_cast<std::size_t>(vocabulary.size()) + 1);
       vocabulary.add(token.id, token.content, byte_level_bytes(token.content).value_or(token.content));
     }
-    const auto same = std::find_if(added_tokens.begin(), added_tokens.end(), [&](const AddedToken& other) { return other.content == token.content; });
+    const auto same = std::find_if(added_tokens.begin(), added_tokens.end(),
+                                   [&](const AddedToken& other) { return other.content == token.content; });
     if (same == added_tokens.end()) {
       added_tokens.push_back(std::move(token));
     } else {
@@ -59,7 +63,8 @@ struct TokenizerParts {
   }
 
   bool is_added(std::string_view content) const {
-    return std::any_of(added_tokens.begin(), added_tokens.end(), [&](const AddedToken& token) { return token.content == content; });
+    return std::any_of(added_tokens.begin(), added_tokens.end(),
+                       [&](const AddedToken& token) { return token.content == content; });
   }
 
   /// To be called once, when all tokens are there.
@@ -102,10 +107,12 @@ inline std::unordered_map<std::string, std::int32_t> words_by_bytes(const Vocabu
 }
 
 /// Adds the merge of rank `rank`. Throws Error when a part or the result is no token.
-inline void add_merge(MergeTable& merges, const Vocabulary& vocabulary, std::size_t rank, std::string_view left, std::string_view right) {
+inline void add_merge(MergeTable& merges, const Vocabulary& vocabulary, std::size_t rank, std::string_view left,
+                      std::string_view right) {
   const auto symbol = [&](const std::string& spelling) {
     if (const auto id = vocabulary.id_of(spelling)) return *id;
-    throw Error("Tokenizer", "merge " + std::to_string(rank), "parts and a result that are tokens", io::quote_name(spelling) + ", which is none");
+    throw Error("Tokenizer", "merge " + std::to_string(rank), "parts and a result that are tokens",
+                io::quote_name(spelling) + ", which is none");
   };
   const std::int32_t first = symbol(std::string(left)), second = symbol(std::string(right));
   const std::int32_t result = symbol(std::string(left).append(right));

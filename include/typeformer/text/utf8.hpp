@@ -11,10 +11,10 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 
 /// What stands at the beginning of some bytes: one code point, or one ill-formed part.
 struct Utf8Step {
-  char32_t code = 0xfffd;    ///< the code point; U+FFFD for an ill-formed part
-  std::size_t length = 0;    ///< bytes taken, 1 to 4; 0 only for empty input
-  bool valid = false;        ///< a well-formed code point
-  bool unfinished = false;   ///< ill-formed only because the input ends: more bytes could complete it
+  char32_t code = 0xfffd;   ///< the code point; U+FFFD for an ill-formed part
+  std::size_t length = 0;   ///< bytes taken, 1 to 4; 0 only for empty input
+  bool valid = false;       ///< a well-formed code point
+  bool unfinished = false;  ///< ill-formed only because the input ends: more bytes could complete it
 };
 
 /// Reads one code point. An ill-formed part is the longest prefix of a well-formed sequence, or else one byte: the
@@ -24,7 +24,10 @@ constexpr Utf8Step utf8_step(std::string_view bytes) {
   const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
   const std::uint8_t lead = at(0);
   if (lead < 0x80) return {lead, 1, true, false};
-  const std::size_t length = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+  const std::size_t length = lead >= 0xc2 && lead <= 0xdf   ? 2
+                             : (lead & 0xf0) == 0xe0        ? 3
+                             : lead >= 0xf0 && lead <= 0xf4 ? 4
+                                                            : 0;
   if (length == 0) return {0xfffd, 1, false, false};
   // The second byte's range excludes overlong forms, surrogates and code points above U+10FFFF.
   std::uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;

@@ -34,7 +34,8 @@ class Vocabulary {
   /// not make the table larger than itself.
   void reserve(std::int64_t size, std::size_t tokens) {
     const auto limit = static_cast<std::int64_t>(8 * tokens + 65536);
-    if (size > limit) throw Error("Tokenizer", "token ids", "ids below " + std::to_string(limit), std::to_string(size - 1));
+    if (size > limit)
+      throw Error("Tokenizer", "token ids", "ids below " + std::to_string(limit), std::to_string(size - 1));
     if (static_cast<std::size_t>(size) > tokens_.size()) tokens_.resize(static_cast<std::size_t>(size));
     index_spellings();
   }
@@ -42,11 +43,14 @@ class Vocabulary {
   /// Throws Error when the id or the spelling is taken. The id must have room.
   void add(std::int32_t id, std::string spelling, std::string bytes) {
     Token& token = tokens_.at(static_cast<std::size_t>(id));
-    if (token.present) throw Error("Tokenizer", "token " + std::to_string(id), "one spelling", "two: " + io::quote_name(token.spelling) + " and " + io::quote_name(spelling));
+    if (token.present)
+      throw Error("Tokenizer", "token " + std::to_string(id), "one spelling",
+                  "two: " + io::quote_name(token.spelling) + " and " + io::quote_name(spelling));
     token = {std::move(spelling), std::move(bytes), false, true};
     const auto [entry, inserted] = ids_.emplace(token.spelling, id);
     if (inserted) return;
-    throw Error("Tokenizer", "token " + io::quote_name(token.spelling), "one id", std::to_string(entry->second) + " and " + std::to_string(id));
+    throw Error("Tokenizer", "token " + io::quote_name(token.spelling), "one id",
+                std::to_string(entry->second) + " and " + std::to_string(id));
   }
 
   void mark_special(std::int32_t id, bool special) { tokens_.at(static_cast<std::size_t>(id)).special = special; }
