@@ -1,5 +1,6 @@
 /// A composition with weights on a device.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -22,11 +23,10 @@ class Model {
 
   explicit Model(Device& on) : on_(&on), weights_(on) {
     if constexpr (EncoderDecoderComposition<M>) {
-      make_tables<typename M::Encoder>(encoder_tables_);
-      make_tables<typename M::Decoder>(tables_);
+      make_tables<typename M::Encoder>(encoder_tables_, encoder_position_rows_);
+      make_tables<typename M::Decoder>(tables_, position_rows_);
     } else {
-      make_tables<M>(tables_);
-      position_rows_ = detail::formula_rows<M>(on);
+      make_tables<M>(tables_, position_rows_);
     }
   }
 
@@ -37,18 +37,20 @@ class Model {
   /// The tables of the kinds of layers, of the decoder or only stack.
   const std::vector<PositionTables<Device>>& tables() const { return tables_; }
   const std::vector<PositionTables<Device>>& encoder_tables() const { return encoder_tables_; }
-  /// [max_seq, d_model] for positions by formula, else empty.
+  /// [max_seq, d_model] for positions by formula, else empty; of the decoder or only stack.
   const Buffer<Device, float>& position_rows() const { return position_rows_; }
+  const Buffer<Device, float>& encoder_position_rows() const { return encoder_position_rows_; }
 
  private:
   template <class Stack>
-  void make_tables(std::vector<PositionTables<Device>>& tables) {
+  void make_tables(std::vector<PositionTables<Device>>& tables, Buffer<Device, float>& position_rows) {
     detail::for_each_kind<Stack>([&]<class L, int>() { tables.push_back(detail::position_tables<L>(*on_)); });
+    position_rows = detail::formula_rows<Stack>(*on_);
   }
   Device* on_;
   ParameterArena<M, Device, Weight> weights_;
   std::vector<PositionTables<Device>> tables_, encoder_tables_;
-  Buffer<Device, float> position_rows_;
+  Buffer<Device, float> position_rows_, encoder_position_rows_;
 };
 
 namespace detail {

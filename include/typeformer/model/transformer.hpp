@@ -80,7 +80,7 @@ StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassA
   return a;
 }
 
-/// Rows `rows` of a matrix [*, width], to host memory, through `convert(device row block) `.
+/// `count` floats of the device, in host memory.
 template <class Device>
 std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
   std::vector<float> host(static_cast<std::size_t>(count));
@@ -164,22 +164,53 @@ StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>&
   StackActivations a = plan_stack<M>(slab, pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
-  for (int s = 0; s < state.sequences(); ++s) state.advance(s, count[static_cast<std::size_t>(s)]);
   return a;
 }
 
-template <class M, class Device>
-void check_extend(const State<M, Device>& state, const Batch& batch) {
-  check_batch("extend", batch, M::dims.vocab);
-  if (static_cast<int>(batch.lengths.size()) != state.sequences())
-    throw Error("extend", "lengths", std::to_string(state.sequences()) + " lengths, one per sequence of the state (0: none)",
+template <class S, class Device>
+void check_extend(const KVCache<S, Device>& cache, const Batch& batch) {
+  check_batch("extend", batch, S::dims.vocab);
+  if (static_cast<int>(batch.lengths.size()) != cache.sequences())
+    throw Error("extend", "lengths", std::to_string(cache.sequences()) + " lengths, one per sequence of the state (0: none)",
                 std::to_string(batch.lengths.size()));
-  for (int s = 0; s < state.sequences(); ++s) {
+  for (int s = 0; s < cache.sequences(); ++s) {
     const int length = batch.lengths[static_cast<std::size_t>(s)];
-    if (length > state.capacity() - state.length(s))
-      throw Error("extend", "lengths", "at most " + std::to_string(state.capacity() - state.length(s)) +
-                  " more tokens: the capacity is " + std::to_string(state.capacity()) + " positions", std::to_string(length));
+    if (length > cache.capacity() - cache.length(s))
+      throw Error("extend", "lengths", "at most " + std::to_string(cache.capacity() - cache.length(s)) +
+                  " more tokens: the capacity is " + std::to_string(cache.capacity()) + " positions", std::to_string(length));
   }
+}
+
+/// Reads a batch into a cache, chunk by chunk: once(first, count) runs one pass and gives its activations; after a sequence's
+/// last token finish(sequence, hidden row) is called.
+template <class S, class Device, class Once, class Finish>
+void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once& once, const Finish& finish) {
+  check_extend(cache, batch);
+  const auto sequences = static_cast<std::size_t>(cache.sequences());
+  std::vector<int> first(sequences, 0), count(sequences);
+  for (;;) {
+    for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], cache.chunk());
+    if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) return;
+    const StackActivations a = once(first, count);                                        // [T, d_model]
+    const float* hidden = a.normed;
+    for (std::size_t s = 0; s < sequences; ++s) {
+      cache.advance(static_cast<int>(s), count[s]);
+      first[s] += count[s];
+      hidden += std::int64_t{count[s]} * S::dims.d_model;
+      if (count[s] > 0 && first[s] == batch.lengths[s]) finish(s, hidden - S::dims.d_model);
+    }
+  }
+}
+
+/// The logits after one hidden row, to row s of `result`.
+template <class S, class Device, class W, class Observer>
+void finish_row(Device& on, Head<S, Device, W> head, Workspace<Device>& memory, const float* hidden, std::size_t s, Logits& result,
+                Observer& observer) {
+  constexpr auto vocab = static_cast<std::size_t>(S::dims.vocab);
+  float* logits = memory.floats(on, S::dims.vocab);
+  head.logits(logits, hidden, 1);                                                         // [1, vocab]
+  observer(Observed{"", "logits", -1, logits, 1, S::dims.vocab});
+  on.download(result.values.data() + s * vocab, logits, vocab * sizeof(float));
 }
 
 }  // namespace detail
@@ -191,28 +222,15 @@ void check_extend(const State<M, Device>& state, const Batch& batch) {
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
   requires(M::has_head)
 Logits extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
-  detail::check_extend(state, batch);
-  Device& on = model.device();
-  const auto sequences = static_cast<std::size_t>(state.sequences());
-  Logits result{std::vector<float>(sequences * static_cast<std::size_t>(M::dims.vocab)), M::dims.vocab};
-  std::vector<int> first(sequences, 0), count(sequences);
-  for (bool more = true; more;) {
-    more = false;
-    for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], state.chunk());
-    if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) break;
-    const auto a = detail::extend_once(model, state, batch, first, count, observer);      // [T, d_model]
-    std::int64_t row = 0;
-    for (std::size_t s = 0; s < sequences; ++s) {
-      row += count[s];
-      first[s] += count[s];
-      more = more || first[s] < batch.lengths[s];
-      if (count[s] == 0 || first[s] < batch.lengths[s]) continue;
-      float* logits = state.logits().floats(on, M::dims.vocab);
-      detail::head_of(model).logits(logits, a.normed + (row - 1) * M::dims.d_model, 1);   // [1, vocab]
-      observer(Observed{"", "logits", -1, logits, 1, M::dims.vocab});
-      on.download(result.values.data() + s * static_cast<std::size_t>(M::dims.vocab), logits, sizeof(float) * static_cast<std::size_t>(M::dims.vocab));
-    }
-  }
+  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)), M::dims.vocab};
+  detail::extend_in_chunks(
+      static_cast<KVCache<M, Device>&>(state), batch,
+      [&](std::span<const int> first, std::span<const int> count) {
+        return detail::extend_once(model, state, batch, first, count, observer);
+      },
+      [&](std::size_t s, const float* hidden) {
+        detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
+      });
   return result;
 }
 

@@ -1,0 +1,275 @@
+/// The network of two stacks as the block diagram:
+///
+///   source ids -> embedding -> encoder block x n -> final norm ----------------+  [S, d_model]
+///                                                                              v
+///   target ids -> embedding -> decoder block (attention, cross-attention, feed-forward) x n -> final norm -> head -> logits
+///
+/// and for training the same upward. S, T: tokens of all source and target sequences together.
+#pragma once
+#include "typeformer/model/transformer.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI {
+
+/// What a decoder remembers between calls: its own keys and values, and those of the encoded sources, layer by layer.
+template <EncoderDecoderComposition M, class Device>
+class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
+ public:
+  using Decoder = typename M::Decoder;
+  template <class W>
+  explicit EncoderDecoderState(const Model<M, Device, W>& model, const StateOptions& options = {})
+      : KVCache<Decoder, Device>(model.device(), options), lengths_(static_cast<std::size_t>(options.sequences), 0) {}
+
+  /// Source tokens of each sequence; 0 before encode.
+  std::span<const int> source_lengths() const { return lengths_; }
+
+  // --- for the passes of model/ ---
+  void set_source(Device& on, std::span<const int> lengths, std::int64_t tokens) {
+    lengths_.assign(lengths.begin(), lengths.end());
+    source_tokens_ = tokens;
+    const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(Decoder::kv_width);
+    keys_.clear();
+    values_.clear();
+    for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) keys_.emplace_back(on, size), values_.emplace_back(on, size);
+    this->reset();
+  }
+  float* source_keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
+  float* source_values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
+  std::int64_t source_tokens() const { return source_tokens_; }
+  detail::PassArrays<Device>& pass() { return pass_; }
+  detail::Workspace<Device>& workspace() { return workspace_; }
+  detail::Workspace<Device>& logits() { return logits_; }
+
+ private:
+  std::vector<int> lengths_;
+  std::int64_t source_tokens_ = 0;
+  std::vector<Buffer<Device, float>> keys_, values_;
+  detail::PassArrays<Device> pass_;
+  detail::Workspace<Device> workspace_, logits_;
+};
+
+template <class M, class Device, class W>
+EncoderDecoderState(const Model<M, Device, W>&, const StateOptions&) -> EncoderDecoderState<M, Device>;
+template <class M, class Device, class W>
+EncoderDecoderState(const Model<M, Device, W>&) -> EncoderDecoderState<M, Device>;
+
+namespace detail {
+
+template <class M, class Device, class W>
+Stack<typename M::Encoder, Device, W> encoder_of(const Model<M, Device, W>& model) {
+  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
+  return {model.device(), "encoder.", model.weights().stack("encoder."), table, model.encoder_tables(),
+          model.encoder_position_rows().data()};
+}
+template <class M, class Device, class W>
+Stack<typename M::Decoder, Device, W> decoder_of(const Model<M, Device, W>& model) {
+  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
+  return {model.device(), "decoder.", model.weights().stack("decoder."), table, model.tables(), model.position_rows().data()};
+}
+template <class M, class Device, class W>
+Head<typename M::Decoder, Device, W> decoder_head_of(const Model<M, Device, W>& model) {
+  const auto decoder = model.weights().stack("decoder.");
+  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
+  return {model.device(), M::Decoder::tied ? table : decoder.matrix(Tensor::head_weight), decoder.vector(Tensor::head_bias)};
+}
+
+/// Where the queries of each target sequence find the keys of its source.
+inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std::span<const int> target_lengths,
+                                           std::span<const int> source_lengths) {
+  std::vector<Segment> segments;
+  std::int64_t key_row = 0;
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
+    if (target_lengths[s] == 0) continue;
+    const Segment& target = targets[next++];
+    segments.push_back({.query_row = target.query_row, .key_row = key_row, .queries = target.queries, .keys = source_lengths[s]});
+  }
+  return segments;
+}
+
+inline void check_pair(std::string_view operation, const Batch& source, const Batch& target) {
+  if (source.lengths.size() != target.lengths.size())
+    throw Error(operation, "target", std::to_string(source.lengths.size()) + " sequences, one per source", std::to_string(target.lengths.size()));
+}
+
+/// A whole pass through both stacks, without a cache.
+template <class M, class Device>
+struct PairPass {
+  PassArrays<Device> source, target;
+  Workspace<Device> source_memory, target_memory;
+  StackActivations encoder, decoder;
+  std::vector<Segment> cross;
+
+  PassTokens target_of_kind(int kind) const {
+    PassTokens tokens = target.of_kind(kind);
+    tokens.source_tokens = source.tokens();
+    tokens.cross_segments = cross;
+    tokens.source = encoder.normed;
+    return tokens;
+  }
+  template <class W, class Observer>
+  void run(const Model<M, Device, W>& model, const Batch& from, const Batch& to, bool keep, Observer& observer) {
+    using Encoder = typename M::Encoder;
+    using Decoder = typename M::Decoder;
+    check_pair("forward", from, to);
+    check_batch("forward", from, Encoder::dims.vocab);
+    check_batch("forward", to, Decoder::dims.vocab);
+    check_positions<Encoder>("forward", from);
+    check_positions<Decoder>("forward", to);
+    source.set(model.device(), from, Encoder::layer_kinds);
+    target.set(model.device(), to, Decoder::layer_kinds);
+    cross = cross_segments(target.segments(0), to.lengths, from.lengths);
+    encoder = plan<Encoder>(model.device(), source_memory, source.tokens(), 0, keep);
+    decoder = plan<Decoder>(model.device(), target_memory, target.tokens(), source.tokens(), keep);
+    encoder_of(model).forward(source, encoder, static_cast<KVCache<Encoder, Device>*>(nullptr),            // [S, d_model]
+                              [&](int kind) { return source.of_kind(kind); }, no_source, observer);
+    decoder_of(model).forward(target, decoder, static_cast<KVCache<Decoder, Device>*>(nullptr),            // [T, d_model]
+                              [&](int kind) { return target_of_kind(kind); }, no_source, observer);
+  }
+
+ private:
+  template <class S>
+  static StackActivations plan(Device& on, Workspace<Device>& memory, std::int64_t tokens, std::int64_t source_tokens, bool keep) {
+    Slab size;
+    plan_stack<S>(size, tokens, source_tokens, keep, false);
+    Slab slab(memory.floats(on, size.used()));
+    return plan_stack<S>(slab, tokens, source_tokens, keep, false);
+  }
+};
+
+}  // namespace detail
+
+/// Logits of every target position, [T, vocab]. Sequence s of the target reads sequence s of the source.
+template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
+Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batch& target, Observer observer = {}) {
+  constexpr int vocab = M::Decoder::dims.vocab;
+  detail::PairPass<M, Device> pass;
+  pass.run(model, source, target, false, observer);                                       // [T, d_model]
+  Buffer<Device, float> logits(model.device(), target.ids.size() * static_cast<std::size_t>(vocab));
+  detail::decoder_head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
+  observer(Observed{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
+  return {detail::to_host(model.device(), logits.data(), pass.target.tokens() * vocab), vocab};
+}
+
+/// The mean cross-entropy of the labels of the target (see loss of one stack).
+template <EncoderDecoderComposition M, class Device, Storage W>
+float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target, std::span<const std::int32_t> labels,
+           const LossOptions& options = {}) {
+  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
+  detail::PairPass<M, Device> pass;
+  NoObserver observer;
+  pass.run(model, source, target, false, observer);
+  const Buffer<Device, std::int32_t> targets(model.device(), labels);
+  return detail::decoder_head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
+}
+
+/// The loss, and its gradients through both stacks added to `gradients`.
+template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
+float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
+                         std::span<const std::int32_t> labels, Gradients<M, Device>& gradients, const LossOptions& options = {},
+                         Observer observer = {}) {
+  using Encoder = detail::Stack<typename M::Encoder, Device, W>;
+  using Decoder = detail::Stack<typename M::Decoder, Device, W>;
+  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
+  Device& on = model.device();
+  detail::PairPass<M, Device> pass;
+  pass.run(model, source, target, true, observer);
+  const Buffer<Device, std::int32_t> targets(on, labels);
+  const auto in_encoder = gradients.stack("encoder."), in_decoder = gradients.stack("decoder.");
+  float* dtable = gradients.stack("").matrix(Tensor::token_embeddings);
+  const auto d_model = static_cast<std::size_t>(M::Decoder::dims.d_model);
+  Buffer<Device, float> dtarget(on, target.ids.size() * d_model), dsource(on, source.ids.size() * d_model);
+  const auto floats = std::max(Encoder::backward_floats(pass.source.tokens(), 0),
+                               Decoder::backward_floats(pass.target.tokens(), pass.source.tokens()));
+  Buffer<Device, float> scratch(on, static_cast<std::size_t>(floats));
+  const float value = detail::decoder_head_of(model).loss(
+      pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
+      M::Decoder::tied ? dtable : in_decoder.matrix(Tensor::head_weight), in_decoder.vector(Tensor::head_bias));
+  detail::decoder_of(model).backward(pass.target, pass.decoder, [&](int kind) { return pass.target_of_kind(kind); }, in_decoder,
+                                     dtable, dtarget.data(), dsource.data(), scratch.data(), observer);
+  detail::encoder_of(model).backward(pass.source, pass.encoder, [&](int kind) { return pass.source.of_kind(kind); }, in_encoder,
+                                     dtable, dsource.data(), nullptr, scratch.data(), observer);
+  return value;
+}
+
+/// Reads the sources into a state: runs the encoder and keeps the keys and values that each decoder layer makes of its output.
+/// source.lengths has one entry per sequence of the state. Forgets what the state held.
+template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
+void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& source, Observer observer = {}) {
+  using Encoder = typename M::Encoder;
+  using Decoder = typename M::Decoder;
+  detail::check_batch("encode", source, Encoder::dims.vocab);
+  detail::check_positions<Encoder>("encode", source);
+  if (static_cast<int>(source.lengths.size()) != state.sequences())
+    throw Error("encode", "source", std::to_string(state.sequences()) + " sequences, as the state has", std::to_string(source.lengths.size()));
+  Device& on = model.device();
+  detail::PassArrays<Device> pass;
+  pass.set(on, source, Encoder::layer_kinds);
+  detail::Slab size;
+  detail::plan_stack<Encoder>(size, pass.tokens(), 0, false, false);
+  detail::Slab slab(state.workspace().floats(on, size.used()));
+  auto a = detail::plan_stack<Encoder>(slab, pass.tokens(), 0, false, false);
+  detail::encoder_of(model).forward(pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),                // [S, d_model]
+                                    [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
+  state.set_source(on, source.lengths, pass.tokens());
+  const auto w = model.weights().stack("decoder.");
+  for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) {                                             // [S, kv_width]
+    const auto project = [&](float* y, Tensor weight, Tensor bias) {
+      linear(on, LinearArgs<float, W>{.y = y, .x = a.normed, .w = w.matrix(weight, layer), .bias = w.vector(bias, layer),
+             .rows = pass.tokens(), .in = Decoder::dims.d_model, .out = Decoder::kv_width});
+    };
+    project(state.source_keys(layer), Tensor::cross_k_weight, Tensor::cross_k_bias);
+    project(state.source_values(layer), Tensor::cross_v_weight, Tensor::cross_v_bias);
+  }
+}
+
+namespace detail {
+
+/// One pass of target tokens through the decoder's cache.
+template <class M, class Device, class W, class Observer>
+StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch,
+                             std::span<const int> first, std::span<const int> count, Observer& observer) {
+  using Decoder = typename M::Decoder;
+  auto& pass = state.pass();
+  pass.set(model.device(), batch, first, count, state);
+  const auto cross = cross_segments(pass.segments(0), count, state.source_lengths());
+  Slab size;
+  plan_stack<Decoder>(size, pass.tokens(), 0, false, true);
+  Slab slab(state.workspace().floats(model.device(), size.used()));
+  StackActivations a = plan_stack<Decoder>(slab, pass.tokens(), 0, false, true);
+  const auto per_kind = [&](int kind) {
+    PassTokens tokens = pass.of_kind(kind);
+    tokens.source_tokens = state.source_tokens();
+    tokens.cross_segments = cross;
+    return tokens;
+  };
+  const auto cached_source = [&](int layer, BlockActivations& block) {
+    block.cross_k = state.source_keys(layer);
+    block.cross_v = state.source_values(layer);
+  };
+  decoder_of(model).forward(pass, a, static_cast<KVCache<Decoder, Device>*>(&state), per_kind, cached_source, observer);
+  return a;
+}
+
+}  // namespace detail
+
+/// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
+template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
+Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch, Observer observer = {}) {
+  using Decoder = typename M::Decoder;
+  constexpr int vocab = Decoder::dims.vocab;
+  for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
+    if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
+      throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
+  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(vocab)), vocab};
+  detail::extend_in_chunks(
+      static_cast<KVCache<Decoder, Device>&>(state), batch,
+      [&](std::span<const int> first, std::span<const int> count) {
+        return detail::extend_once(model, state, batch, first, count, observer);
+      },
+      [&](std::size_t s, const float* hidden) {
+        detail::finish_row(model.device(), detail::decoder_head_of(model), state.logits(), hidden, s, result, observer);
+      });
+  return result;
+}
+
+}  // namespace typeformer
