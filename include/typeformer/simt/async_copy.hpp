@@ -19,8 +19,8 @@ inline void touch(const void* address, std::size_t bytes) {
 #endif
 }
 
-/// Starts to copy Bytes (4, 8 or 16) from global to shared memory; only the first source_bytes are read, the rest of the
-/// destination becomes zero. Both addresses are multiples of Bytes.
+/// Starts to copy Bytes (4, 8 or 16) from global to shared memory; only the first source_bytes are read, the rest of
+/// the destination becomes zero. Both addresses are multiples of Bytes.
 template <int Bytes>
 void cp_async_bytes(void* destination, const void* source, unsigned source_bytes, Place place = Place::here()) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async copies 4, 8 or 16 bytes.");
@@ -33,7 +33,8 @@ void cp_async_bytes(void* destination, const void* source, unsigned source_bytes
     fail(lane, "cp_async", place, "a destination in shared memory", message("%p", destination));
   if (source_bytes && is_shared(block, source, 1))
     fail(lane, "cp_async", place, "a source in global memory", message("shared memory"));
-  if (reinterpret_cast<std::uintptr_t>(destination) % bytes || (source_bytes && reinterpret_cast<std::uintptr_t>(source) % bytes))
+  if (reinterpret_cast<std::uintptr_t>(destination) % bytes ||
+      (source_bytes && reinterpret_cast<std::uintptr_t>(source) % bytes))
     fail(lane, "cp_async", place, "addresses aligned to the copy",
          message("a misaligned %u-byte copy from %p to %p", bytes, source, destination));
   touch(destination, bytes);
@@ -43,8 +44,10 @@ void cp_async_bytes(void* destination, const void* source, unsigned source_bytes
   AsyncCopy copy{destination, source, bytes, source_bytes, false};
   const Arrival mode = options().copies;
   copy.arrived = mode == Arrival::early || (mode == Arrival::random && (block.draw() & 1u));
-  if (copy.arrived) deliver(copy);
-  else std::memset(destination, poison_byte, bytes);
+  if (copy.arrived)
+    deliver(copy);
+  else
+    std::memset(destination, poison_byte, bytes);
   lane.copies.push_back(copy);
   lane.place = place;
 }
@@ -77,7 +80,7 @@ inline void arrive_until(Lane& lane, std::uint32_t end, Place place) {
 /// Waits until at most the Pending most recent groups of this thread are still in flight.
 template <int Pending>
 void cp_async_wait(Place place = Place::here()) {
-  static_assert(Pending >= 0);
+  static_assert(Pending >= 0, "The number of pending groups is not negative.");
   Lane& lane = *current_lane;
   while (lane.groups.size() - lane.first_group > static_cast<std::size_t>(Pending)) {
     const std::uint32_t end = lane.groups[lane.first_group++];

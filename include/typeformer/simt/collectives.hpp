@@ -41,10 +41,17 @@ inline int shuffle_source(const ShuffleSlot& slot, int index) {
   const int first = index / slot.width * slot.width, end = first + slot.width;
   int source = index;
   switch (slot.kind) {
-    case Shuffle::index: return first + (slot.argument & (slot.width - 1));
-    case Shuffle::up: source = index - slot.argument; return source < first ? index : source;
-    case Shuffle::down: source = index + slot.argument; return source >= end ? index : source;
-    case Shuffle::exclusive_or: source = index ^ slot.argument; return source >= end ? index : source;
+    case Shuffle::index:
+      return first + (slot.argument & (slot.width - 1));
+    case Shuffle::up:
+      source = index - slot.argument;
+      return source < first ? index : source;
+    case Shuffle::down:
+      source = index + slot.argument;
+      return source >= end ? index : source;
+    case Shuffle::exclusive_or:
+      source = index ^ slot.argument;
+      return source >= end ? index : source;
   }
   return source;
 }
@@ -98,7 +105,8 @@ inline int __syncthreads_count(int predicate, Place place = Place::here()) {
 /// A full mask in an incomplete warp means the lanes that exist, as on hardware.
 inline void __syncwarp(unsigned mask = full_mask, Place place = Place::here()) {
   if (mask == full_mask) mask = current_lane->warp->existing;
-  collective(mask, [](Block&, Warp& warp, unsigned lanes) { checker_warp_sync(warp, lanes); }, nullptr, "__syncwarp", place);
+  collective(
+      mask, [](Block&, Warp& warp, unsigned lanes) { checker_warp_sync(warp, lanes); }, nullptr, "__syncwarp", place);
 }
 
 template <class T>
@@ -140,8 +148,8 @@ inline int __all_sync(unsigned mask, int predicate, Place place = Place::here())
 
 /// Sum (modulo 2^32) of the lanes' values.
 template <class T>
-  requires std::is_same_v<T, unsigned> || std::is_same_v<T, int>
-T __reduce_add_sync(unsigned mask, T value, Place place = Place::here()) {
+requires std::is_same_v<T, unsigned> || std::is_same_v<T, int> T __reduce_add_sync(unsigned mask, T value,
+                                                                                   Place place = Place::here()) {
   constexpr Resolver resolver = [](Block&, Warp& warp, unsigned lanes) {
     fold_words(warp, lanes, [](unsigned a, unsigned b) { return a + b; });
   };
@@ -149,8 +157,8 @@ T __reduce_add_sync(unsigned mask, T value, Place place = Place::here()) {
 }
 /// Minimum over the lanes, signed or unsigned as T.
 template <class T>
-  requires std::is_same_v<T, unsigned> || std::is_same_v<T, int>
-T __reduce_min_sync(unsigned mask, T value, Place place = Place::here()) {
+requires std::is_same_v<T, unsigned> || std::is_same_v<T, int> T __reduce_min_sync(unsigned mask, T value,
+                                                                                   Place place = Place::here()) {
   constexpr Resolver resolver = [](Block&, Warp& warp, unsigned lanes) {
     fold_words(warp, lanes, [](unsigned a, unsigned b) { return static_cast<T>(b) < static_cast<T>(a) ? b : a; });
   };
@@ -158,8 +166,8 @@ T __reduce_min_sync(unsigned mask, T value, Place place = Place::here()) {
 }
 /// Maximum over the lanes, signed or unsigned as T.
 template <class T>
-  requires std::is_same_v<T, unsigned> || std::is_same_v<T, int>
-T __reduce_max_sync(unsigned mask, T value, Place place = Place::here()) {
+requires std::is_same_v<T, unsigned> || std::is_same_v<T, int> T __reduce_max_sync(unsigned mask, T value,
+                                                                                   Place place = Place::here()) {
   constexpr Resolver resolver = [](Block&, Warp& warp, unsigned lanes) {
     fold_words(warp, lanes, [](unsigned a, unsigned b) { return static_cast<T>(a) < static_cast<T>(b) ? b : a; });
   };

@@ -1,7 +1,7 @@
-/// cuBLASLt for code that runs on a GPU or on the host layer: NVIDIA's header under nvcc, elsewhere a stand-in that takes
-/// the problems NVIDIA documents for float sums (float, bf16, f16; row and column order; transposes; strided batches; bias,
-/// ReLU, tanh-GELU, their auxiliary outputs and gradients, bias gradients) and answers all others with their status.
-/// Epilogues with a vector or an auxiliary matrix need a column-major D.
+/// cuBLASLt for code that runs on a GPU or on the host layer: NVIDIA's header under nvcc, elsewhere a stand-in that
+/// takes the problems NVIDIA documents for float sums (float, bf16, f16; row and column order; transposes; strided
+/// batches; bias, ReLU, tanh-GELU, their auxiliary outputs and gradients, bias gradients) and answers all others with
+/// their status. Epilogues with a vector or an auxiliary matrix need a column-major D.
 #pragma once
 #if defined(__CUDACC__)
 #include <cublasLt.h>
@@ -30,46 +30,78 @@ Attribute attribute(T& field) {
 
 inline Attribute find_attribute(MatmulDescription& it, cublasLtMatmulDescAttributes_t name) {
   switch (name) {
-    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return attribute(it.compute);
-    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return attribute(it.scale);
-    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return attribute(it.pointer_mode);
-    case CUBLASLT_MATMUL_DESC_TRANSA: return attribute(it.transpose_a);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return attribute(it.transpose_b);
-    case CUBLASLT_MATMUL_DESC_TRANSC: return attribute(it.transpose_c);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return attribute(it.epilogue);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return attribute(it.bias);
-    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE: return attribute(it.bias_batch_stride);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return attribute(it.aux);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return attribute(it.aux_ld);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return attribute(it.aux_batch_stride);
-    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return attribute(it.sm_count);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return attribute(it.aux_type);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return attribute(it.bias_type);
-    default: return {};
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
+      return attribute(it.compute);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
+      return attribute(it.scale);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+      return attribute(it.pointer_mode);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return attribute(it.transpose_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return attribute(it.transpose_b);
+    case CUBLASLT_MATMUL_DESC_TRANSC:
+      return attribute(it.transpose_c);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return attribute(it.epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return attribute(it.bias);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+      return attribute(it.bias_batch_stride);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return attribute(it.aux);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return attribute(it.aux_ld);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+      return attribute(it.aux_batch_stride);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+      return attribute(it.sm_count);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
+      return attribute(it.aux_type);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return attribute(it.bias_type);
+    default:
+      return {};
   }
 }
 inline Attribute find_attribute(MatrixLayout& it, cublasLtMatrixLayoutAttribute_t name) {
   switch (name) {
-    case CUBLASLT_MATRIX_LAYOUT_TYPE: return attribute(it.type);
-    case CUBLASLT_MATRIX_LAYOUT_ORDER: return attribute(it.order);
-    case CUBLASLT_MATRIX_LAYOUT_ROWS: return attribute(it.rows);
-    case CUBLASLT_MATRIX_LAYOUT_COLS: return attribute(it.columns);
-    case CUBLASLT_MATRIX_LAYOUT_LD: return attribute(it.ld);
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return attribute(it.batch);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return attribute(it.batch_stride);
-    default: return {};
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+      return attribute(it.type);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER:
+      return attribute(it.order);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+      return attribute(it.rows);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+      return attribute(it.columns);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+      return attribute(it.ld);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+      return attribute(it.batch);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return attribute(it.batch_stride);
+    default:
+      return {};
   }
 }
 inline Attribute find_attribute(MatmulPreference& it, cublasLtMatmulPreferenceAttributes_t name) {
   switch (name) {
-    case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return attribute(it.search_mode);
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return attribute(it.workspace_bytes);
-    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return attribute(it.reduction_mask);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return attribute(it.alignment[0]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return attribute(it.alignment[1]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return attribute(it.alignment[2]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return attribute(it.alignment[3]);
-    default: return {};
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
+      return attribute(it.search_mode);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return attribute(it.workspace_bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return attribute(it.reduction_mask);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return attribute(it.alignment[0]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return attribute(it.alignment[1]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return attribute(it.alignment[2]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return attribute(it.alignment[3]);
+    default:
+      return {};
   }
 }
 
@@ -144,7 +176,8 @@ inline void check_extents(const Matmul& call) {
   }
 }
 
-inline constexpr std::uint64_t split_workspace = std::uint64_t{1} << 20;  // what the stand-in's second algorithm asks for
+inline constexpr std::uint64_t split_workspace = std::uint64_t{1}
+                                                 << 20;  // what the stand-in's second algorithm asks for
 
 }  // namespace typeformer
 
@@ -152,31 +185,38 @@ struct cublasLtContext {
   int version = 130100;
 };
 
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t* handle) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   *handle = new cublasLtContext;
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtDestroy(cublasLtHandle_t handle) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C std::size_t CUBLASWINAPI cublasLtGetVersion() { return 130100; }
-TYPEFORMER_SIMT_C const char* CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t status) {
+TYPEFORMER_SIMT_C std::size_t cublasLtGetVersion() { return 130100; }
+TYPEFORMER_SIMT_C const char* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {
-    case CUBLAS_STATUS_SUCCESS: return "success";
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
-    case CUBLAS_STATUS_INVALID_VALUE: return "an unsupported value or parameter was passed to the function";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "the GPU program failed to execute";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality requested is not supported";
-    default: return "unknown status";
+    case CUBLAS_STATUS_SUCCESS:
+      return "success";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "the library was not initialized";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "the GPU program failed to execute";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "the functionality requested is not supported";
+    default:
+      return "unknown status";
   }
 }
 
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
-                                                                       cublasComputeType_t compute, cudaDataType_t scale) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
+                                                          cublasComputeType_t compute, cudaDataType_t scale) {
   if (!description) return CUBLAS_STATUS_INVALID_VALUE;
   auto* created = new typeformer::simt::MatmulDescription;
   created->compute = static_cast<std::int32_t>(compute);
@@ -184,24 +224,24 @@ TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtM
   *description = reinterpret_cast<cublasLtMatmulDesc_t>(created);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
   delete reinterpret_cast<typeformer::simt::MatmulDescription*>(description);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
-                                                                             cublasLtMatmulDescAttributes_t name,
-                                                                             const void* value, std::size_t bytes) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+                                                                cublasLtMatmulDescAttributes_t name, const void* value,
+                                                                std::size_t bytes) {
   return typeformer::simt::set_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes);
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t description,
-                                                                             cublasLtMatmulDescAttributes_t name, void* value,
-                                                                             std::size_t bytes, std::size_t* written) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t description,
+                                                                cublasLtMatmulDescAttributes_t name, void* value,
+                                                                std::size_t bytes, std::size_t* written) {
   return typeformer::simt::get_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes, written);
 }
 
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
-                                                                         std::uint64_t rows, std::uint64_t columns,
-                                                                         std::int64_t ld) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                                            std::uint64_t rows, std::uint64_t columns,
+                                                            std::int64_t ld) {
   if (!layout) return CUBLAS_STATUS_INVALID_VALUE;
   auto* created = new typeformer::simt::MatrixLayout;
   created->type = static_cast<std::uint32_t>(type);
@@ -211,38 +251,38 @@ TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasL
   *layout = reinterpret_cast<cublasLtMatrixLayout_t>(created);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete reinterpret_cast<typeformer::simt::MatrixLayout*>(layout);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-                                                                               cublasLtMatrixLayoutAttribute_t name,
-                                                                               const void* value, std::size_t bytes) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                                  cublasLtMatrixLayoutAttribute_t name,
+                                                                  const void* value, std::size_t bytes) {
   return typeformer::simt::set_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes);
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
-                                                                               cublasLtMatrixLayoutAttribute_t name, void* value,
-                                                                               std::size_t bytes, std::size_t* written) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
+                                                                  cublasLtMatrixLayoutAttribute_t name, void* value,
+                                                                  std::size_t bytes, std::size_t* written) {
   return typeformer::simt::get_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes, written);
 }
 
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   if (!preference) return CUBLAS_STATUS_INVALID_VALUE;
   *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new typeformer::simt::MatmulPreference);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
   delete reinterpret_cast<typeformer::simt::MatmulPreference*>(preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                                                                   cublasLtMatmulPreferenceAttributes_t name,
-                                                                                   const void* value, std::size_t bytes) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                                      cublasLtMatmulPreferenceAttributes_t name,
+                                                                      const void* value, std::size_t bytes) {
   return typeformer::simt::set_attribute<typeformer::simt::MatmulPreference>(preference, name, value, bytes);
 }
 
 /// Up to two algorithms: one that wants a workspace (when the preference grants it) and one that does not.
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int* returned) {
@@ -265,11 +305,12 @@ TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   return CUBLAS_STATUS_SUCCESS;
 }
 
-TYPEFORMER_SIMT_C cublasStatus_t CUBLASWINAPI
-cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void* alpha, const void* a_data,
-               cublasLtMatrixLayout_t a, const void* b_data, cublasLtMatrixLayout_t b, const void* beta, const void* c_data,
-               cublasLtMatrixLayout_t c, void* d_data, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
-               void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                                                const void* alpha, const void* a_data, cublasLtMatrixLayout_t a,
+                                                const void* b_data, cublasLtMatrixLayout_t b, const void* beta,
+                                                const void* c_data, cublasLtMatrixLayout_t c, void* d_data,
+                                                cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
+                                                void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!description || !alpha || !beta || !a_data || !b_data || !d_data || !a || !b || !c || !d)
     return CUBLAS_STATUS_INVALID_VALUE;

@@ -33,7 +33,8 @@ struct MatrixLayout {
   bool column_major() const { return order == CUBLASLT_ORDER_COL; }
   std::size_t at(std::size_t row, std::size_t column, int item) const {
     const std::size_t inner = column_major() ? row : column, outer = column_major() ? column : row;
-    return static_cast<std::size_t>(item) * static_cast<std::size_t>(batch_stride) + outer * static_cast<std::size_t>(ld) + inner;
+    return static_cast<std::size_t>(item) * static_cast<std::size_t>(batch_stride) +
+           outer * static_cast<std::size_t>(ld) + inner;
   }
   /// Elements from the first to the last, over all matrices of the batch.
   std::size_t extent() const { return at(rows - 1, columns - 1, batch - 1) + 1; }
@@ -68,16 +69,24 @@ inline std::size_t type_bytes(std::uint32_t type) { return type == CUDA_R_32F ? 
 
 inline float read_element(const void* data, std::uint32_t type, std::size_t index) {
   switch (type) {
-    case CUDA_R_32F: return static_cast<const float*>(data)[index];
-    case CUDA_R_16BF: return to_float(static_cast<const bf16*>(data)[index]);
-    default: return to_float(static_cast<const f16*>(data)[index]);
+    case CUDA_R_32F:
+      return static_cast<const float*>(data)[index];
+    case CUDA_R_16BF:
+      return to_float(static_cast<const bf16*>(data)[index]);
+    default:
+      return to_float(static_cast<const f16*>(data)[index]);
   }
 }
 inline void write_element(void* data, std::uint32_t type, std::size_t index, float value) {
   switch (type) {
-    case CUDA_R_32F: static_cast<float*>(data)[index] = value; break;
-    case CUDA_R_16BF: static_cast<bf16*>(data)[index] = from_float<bf16>(value); break;
-    default: static_cast<f16*>(data)[index] = from_float<f16>(value);
+    case CUDA_R_32F:
+      static_cast<float*>(data)[index] = value;
+      break;
+    case CUDA_R_16BF:
+      static_cast<bf16*>(data)[index] = from_float<bf16>(value);
+      break;
+    default:
+      static_cast<f16*>(data)[index] = from_float<f16>(value);
   }
 }
 
@@ -90,22 +99,37 @@ inline bool supported_types(const Matmul& call) {
   switch (compute) {
     case CUBLAS_COMPUTE_32F_FAST_16F:
     case CUBLAS_COMPUTE_32F_FAST_16BF:
-    case CUBLAS_COMPUTE_32F_FAST_TF32: return all_float;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+      return all_float;
     case CUBLAS_COMPUTE_32F:
     case CUBLAS_COMPUTE_32F_PEDANTIC:
       return all_float || ((in == CUDA_R_16BF || in == CUDA_R_16F) && (out == in || out == CUDA_R_32F));
-    default: return false;
+    default:
+      return false;
   }
 }
 
 inline bool known_epilogue(std::uint32_t epilogue) {
   switch (epilogue) {
-    case CUBLASLT_EPILOGUE_DEFAULT: case CUBLASLT_EPILOGUE_RELU: case CUBLASLT_EPILOGUE_RELU_AUX: case CUBLASLT_EPILOGUE_BIAS:
-    case CUBLASLT_EPILOGUE_RELU_BIAS: case CUBLASLT_EPILOGUE_RELU_AUX_BIAS: case CUBLASLT_EPILOGUE_DRELU:
-    case CUBLASLT_EPILOGUE_DRELU_BGRAD: case CUBLASLT_EPILOGUE_GELU: case CUBLASLT_EPILOGUE_GELU_AUX:
-    case CUBLASLT_EPILOGUE_GELU_BIAS: case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: case CUBLASLT_EPILOGUE_DGELU:
-    case CUBLASLT_EPILOGUE_DGELU_BGRAD: case CUBLASLT_EPILOGUE_BGRADA: case CUBLASLT_EPILOGUE_BGRADB: return true;
-    default: return false;
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_RELU_AUX:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DRELU:
+    case CUBLASLT_EPILOGUE_DRELU_BGRAD:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DGELU:
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD:
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -118,7 +142,8 @@ inline bool uses_bias(const Matmul& call) {
 inline cublasStatus_t check_epilogue(const Matmul& call) {
   const MatmulDescription& description = call.description;
   if (!known_epilogue(description.epilogue)) return CUBLAS_STATUS_INVALID_VALUE;
-  const bool plain = (description.epilogue & ~(epilogue_relu | epilogue_gelu | std::uint32_t{CUBLASLT_EPILOGUE_DEFAULT})) == 0;
+  const bool plain =
+      (description.epilogue & ~(epilogue_relu | epilogue_gelu | std::uint32_t{CUBLASLT_EPILOGUE_DEFAULT})) == 0;
   if (!plain && !call.d.column_major()) return CUBLAS_STATUS_NOT_SUPPORTED;  // vectors run along D's columns only
   if (uses_bias(call)) {
     if (!description.bias || call.bias_type() != call.d.type) return CUBLAS_STATUS_INVALID_VALUE;
@@ -147,11 +172,12 @@ inline cublasStatus_t check_problem(const Matmul& call) {
     if (layout->batch != call.d.batch) return CUBLAS_STATUS_INVALID_VALUE;
   }
   const std::size_t inner_b = description.transpose_b == CUBLAS_OP_N ? call.b.rows : call.b.columns;
-  if (call.inner() != inner_b || call.d.rows != call.rows() || call.d.columns != call.columns() || call.c.rows != call.d.rows ||
-      call.c.columns != call.d.columns || call.c.order != call.d.order)
+  if (call.inner() != inner_b || call.d.rows != call.rows() || call.d.columns != call.columns() ||
+      call.c.rows != call.d.rows || call.c.columns != call.d.columns || call.c.order != call.d.order)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (description.transpose_c != CUBLAS_OP_N) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (description.pointer_mode != CUBLASLT_POINTER_MODE_HOST && description.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE)
+  if (description.pointer_mode != CUBLASLT_POINTER_MODE_HOST &&
+      description.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (call.d.batch > 1 && call.d.batch_stride == 0) return CUBLAS_STATUS_INVALID_VALUE;
   if (!supported_types(call)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -178,7 +204,8 @@ inline std::vector<float> gather_matrix(const Matmul& call, bool left, int item)
   const MatrixLayout& layout = left ? call.a : call.b;
   const void* data = left ? call.a_data : call.b_data;
   const bool transposed = (left ? call.description.transpose_a : call.description.transpose_b) != CUBLAS_OP_N;
-  const std::size_t rows = transposed ? layout.columns : layout.rows, columns = transposed ? layout.rows : layout.columns;
+  const std::size_t rows = transposed ? layout.columns : layout.rows,
+                    columns = transposed ? layout.rows : layout.columns;
   std::vector<float> result(rows * columns);
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < columns; ++j) {
@@ -193,7 +220,8 @@ inline float finish_element(const Matmul& call, float value, std::size_t i, std:
   const MatmulDescription& description = call.description;
   const auto batch = static_cast<std::size_t>(item);
   if (call.has(epilogue_bias))
-    value += read_element(description.bias, call.d.type, batch * static_cast<std::size_t>(description.bias_batch_stride) + i);
+    value += read_element(description.bias, call.d.type,
+                          batch * static_cast<std::size_t>(description.bias_batch_stride) + i);
   const std::size_t aux = batch * static_cast<std::size_t>(description.aux_batch_stride) +
                           j * static_cast<std::size_t>(description.aux_ld) + i;
   auto* mask = static_cast<unsigned char*>(description.aux) + aux / 8;

@@ -1,5 +1,7 @@
-/// The device side of simt.hpp, for nvcc: the same names as host.hpp, each one PTX instruction or a few.
+/// The device side of simt.hpp, for nvcc (other compilers see nothing here): the same names as host.hpp, each one PTX
+/// instruction or a few.
 #pragma once
+#if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -59,8 +61,8 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-/// Starts to copy Bytes (4, 8 or 16) from global to shared memory; only the first source_bytes are read, the rest of the
-/// destination becomes zero. Both addresses are multiples of Bytes.
+/// Starts to copy Bytes (4, 8 or 16) from global to shared memory; only the first source_bytes are read, the rest of
+/// the destination becomes zero. Both addresses are multiples of Bytes.
 template <int Bytes>
 __device__ __forceinline__ void cp_async_bytes(void* destination, const void* source, unsigned source_bytes) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async copies 4, 8 or 16 bytes.");
@@ -69,8 +71,8 @@ __device__ __forceinline__ void cp_async_bytes(void* destination, const void* so
                  "r"(source_bytes)
                  : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(destination)), "l"(source), "n"(Bytes),
-                 "r"(source_bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(destination)), "l"(source),
+                 "n"(Bytes), "r"(source_bytes)
                  : "memory");
 }
 /// Starts to copy Bytes (4, 8 or 16) from global to shared memory, or to zero the destination when valid is false.
@@ -90,7 +92,10 @@ __device__ __forceinline__ void cp_async_wait_all() { asm volatile("cp.async.wai
 
 /// Loads 8x8 matrices of 16-bit elements from shared memory; host.hpp's matrix.hpp tells which lane gets what.
 __device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(r[0])
+               : "r"(shared_address(row))
+               : "memory");
 }
 __device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -105,7 +110,10 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void* row) {
                : "memory");
 }
 __device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(shared_address(row)) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+               : "=r"(r[0])
+               : "r"(shared_address(row))
+               : "memory");
 }
 __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
@@ -132,13 +140,13 @@ __device__ __forceinline__ void mma_m16n8k16<bf16>(float (&d)[4], const unsigned
 }
 template <>
 __device__ __forceinline__ void mma_m16n8k16<f16>(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 }  // namespace typeformer
 
 /// Declares `T name[size]` in the block's shared memory: uninitialised, aligned to 16 bytes, guarded on the host.
 #define TYPEFORMER_SHARED_ARRAY(T, name, size) __shared__ __align__(16) T name[size]
+#endif

@@ -1,9 +1,11 @@
-/// Device memory on the host: one arena that host code may not touch, filled with NaN, a guarded zone behind each piece.
+/// Device memory on the host: one arena that host code may not touch, filled with NaN, a guarded zone behind each
+/// piece.
 #pragma once
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
+#include <csetjmp>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -101,8 +103,8 @@ class DeviceMemory {
     return false;
   }
 
-  /// Runs host code; returns the source line where it touched device memory, or an empty text. The touching code is left
-  /// by a long jump: it must not own anything at that point.
+  /// Runs host code; returns the source line where it touched device memory, or an empty text. The touching code is
+  /// left by a long jump: it must not own anything at that point.
   template <class Code>
   static std::string host_access(Code code) {
     sigjmp_buf place;
@@ -134,7 +136,8 @@ class DeviceMemory {
     __asan_unpoison_memory_region(first, bytes);
 #endif
   }
-  // A segmentation fault inside the arena is host code that used a device pointer: names the line, then goes on to crash.
+  // A segmentation fault inside the arena is host code that used a device pointer: names the line, then goes on to
+  // crash.
   void watch() {
     watched_ = this;
     struct sigaction action {};

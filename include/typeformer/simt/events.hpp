@@ -2,20 +2,20 @@
 #pragma once
 #include "typeformer/simt/streams.hpp"
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (!event) return typeformer::simt::status(cudaErrorInvalidValue);
   *event = new CUevent_st{};
   (*event)->timing = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t* event) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   const auto queue = typeformer::simt::queue_of(stream);
@@ -27,13 +27,13 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaS
   event->time = time;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   typeformer::simt::wait_for(event->mark);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   const auto& mark = event->mark;
@@ -42,7 +42,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
   return mark.stream->done >= mark.count ? cudaSuccess : cudaErrorNotReady;
 }
 /// Milliseconds on the host between the two: no measure of a GPU.
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+TYPEFORMER_SIMT_C cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!start || !end || !start->time || !end->time || !start->timing || !end->timing)
     return typeformer::simt::status(cudaErrorInvalidResourceHandle);
@@ -51,7 +51,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds
   *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   const auto queue = typeformer::simt::queue_of(stream);
@@ -67,20 +67,21 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream,
 
 // ---------------------------------------------------------------- graphs
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!stream) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);  // the null stream cannot be captured
+  if (!stream)
+    return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);  // the null stream cannot be captured
   if (stream->queue->capture) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);
   stream->queue->capture = new std::vector<typeformer::simt::Task>;
   stream->queue->capture_origin = true;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* state) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* state) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   *state = typeformer::simt::queue_of(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   const auto queue = typeformer::simt::queue_of(stream);
@@ -92,23 +93,22 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream
   *graph = new CUgraph_st{std::move(*tasks)};
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
-                                                             unsigned long long) {
+TYPEFORMER_SIMT_C cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   if (!executable || !graph) return typeformer::simt::status(cudaErrorInvalidValue);
   *executable = new CUgraphExec_st{graph->tasks};
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!executable) return typeformer::simt::status(cudaErrorInvalidValue);
   for (const auto& task : executable->tasks) typeformer::simt::push(typeformer::simt::queue_of(stream), task);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t executable) {
+TYPEFORMER_SIMT_C cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   delete executable;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
+TYPEFORMER_SIMT_C cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;
   return cudaSuccess;
 }

@@ -85,8 +85,8 @@ struct Block {
   void (*body)(void*) = nullptr;
   void* body_context = nullptr;
   Place launch_place{};
-  std::uint64_t number = 0;       // of the block in its grid
-  std::uint64_t launch_first = 0; // blocks run before this launch; number + launch_first is unique
+  std::uint64_t number = 0;        // of the block in its grid
+  std::uint64_t launch_first = 0;  // blocks run before this launch; number + launch_first is unique
   FaultRecord fault;
   std::uint64_t random_state = 1;
   // shared memory: see shared_memory.hpp
@@ -143,7 +143,8 @@ inline void record_fault(Block& block, const Lane* lane, const char* operation, 
     const uint3 b = device::blockIdx;
     if (lane) {
       block.fault.got += message(" [block (%u,%u,%u) thread (%u,%u,%u) warp %u lane %u]", b.x, b.y, b.z, lane->thread.x,
-                                 lane->thread.y, lane->thread.z, lane->warp->index, lane->index).text;
+                                 lane->thread.y, lane->thread.z, lane->warp->index, lane->index)
+                             .text;
     } else {
       block.fault.got += message(" [block (%u,%u,%u)]", b.x, b.y, b.z).text;
     }
@@ -152,7 +153,8 @@ inline void record_fault(Block& block, const Lane* lane, const char* operation, 
 }
 
 /// Ends the running block with a fault. The fibers are given up where they stand.
-[[noreturn]] inline void fail(Lane& lane, const char* operation, Place place, const char* expected, const Message& got) {
+[[noreturn]] inline void fail(Lane& lane, const char* operation, Place place, const char* expected,
+                              const Message& got) {
   Block& block = *lane.block;
   record_fault(block, &lane, operation, place, expected, got);
   switch_fiber(lane.fiber, block.scheduler, true);
@@ -174,8 +176,10 @@ inline Message describe_deadlock(const Block& block) {
     const unsigned missing = lane.mask & ~lane.warp->arrived;
     for (unsigned k = 0; k < lane.warp->size; ++k)
       if (missing >> k & 1u) (lane.warp->lanes[k].state == LaneState::done ? returned : elsewhere) |= 1u << k;
-    text.add(" Warp %u lane %u waits in %s at %s:%d with mask 0x%08x; missing lanes: returned 0x%08x, elsewhere 0x%08x.",
-             lane.warp->index, lane.index, lane.operation, lane.place.name(), lane.place.line, lane.mask, returned, elsewhere);
+    text.add(
+        " Warp %u lane %u waits in %s at %s:%d with mask 0x%08x; missing lanes: returned 0x%08x, elsewhere 0x%08x.",
+        lane.warp->index, lane.index, lane.operation, lane.place.name(), lane.place.line, lane.mask, returned,
+        elsewhere);
     ++shown;
     i = (lane.warp->index + 1) * 32 - 1;
   }
@@ -223,12 +227,15 @@ TYPEFORMER_SIMT_UNSEEN inline void go_on_with(Lane& from, Lane& to) {
 /// Runs other lanes; returns once this one is ready again.
 TYPEFORMER_SIMT_UNSEEN inline void wait(Block& block, Lane& lane) {
   Lane* next = pick(block, *lane.warp, lane.index);
-  if (!next) fail(lane, lane.operation, lane.place, "every thread that others wait for to arrive", describe_deadlock(block));
+  if (!next)
+    fail(lane, lane.operation, lane.place, "every thread that others wait for to arrive", describe_deadlock(block));
   go_on_with(lane, *next);
 }
 
 /// At random orders, lets others run although this lane could go on.
-TYPEFORMER_SIMT_UNSEEN inline void yield(Block& block, Lane& lane) { go_on_with(lane, *pick(block, *lane.warp, lane.index)); }
+TYPEFORMER_SIMT_UNSEEN inline void yield(Block& block, Lane& lane) {
+  go_on_with(lane, *pick(block, *lane.warp, lane.index));
+}
 
 // ---------------------------------------------------------------- block barrier
 
@@ -285,10 +292,11 @@ inline void block_barrier(bool vote, const char* operation, Place place) {
 inline void check_agreement(Lane& lane, unsigned mask) {
   for (unsigned rest = mask; rest; rest &= rest - 1) {
     const Lane& other = lane.warp->lanes[std::countr_zero(rest)];
-    if (other.resolver == lane.resolver && other.mask == mask && other.place == lane.place) [[likely]] continue;
+    if (other.resolver == lane.resolver && other.mask == mask && other.place == lane.place) [[likely]]
+      continue;
     fail(lane, lane.operation, lane.place, "all lanes of the mask in one warp operation",
-         message("a mismatch: mask 0x%08x here, lane %u in %s at %s:%d with mask 0x%08x", mask, other.index, other.operation,
-                 other.place.name(), other.place.line, other.mask));
+         message("a mismatch: mask 0x%08x here, lane %u in %s at %s:%d with mask 0x%08x", mask, other.index,
+                 other.operation, other.place.name(), other.place.line, other.mask));
   }
 }
 

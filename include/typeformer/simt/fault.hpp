@@ -27,13 +27,15 @@ struct Place {
 };
 
 /// Thrown by the call that waits for a kernel (a synchronisation or a blocking copy) when the kernel broke a rule.
-/// operation: the built-in or checker; argument: file and line; expected: the rule; got: what happened, and which thread.
+/// operation: the built-in or checker; argument: file and line; expected: the rule; got: what happened, and which
+/// thread.
 class Fault : public Error {
  public:
   using Error::Error;
 };
 
-/// A text of bounded length without ownership: a fiber that failed is abandoned, so nothing on its stack may own memory.
+/// A text of bounded length without ownership: a fiber that failed is abandoned, so nothing on its stack may own
+/// memory.
 struct Message {
   char text[800] = {};
 

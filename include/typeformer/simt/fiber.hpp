@@ -28,7 +28,8 @@
 #include <ucontext.h>
 #endif
 
-// Functions of the layer that touch a kernel's memory on its behalf: the race checker must not see them as the kernel's.
+// Functions of the layer that touch a kernel's memory on its behalf: the race checker must not see them as the
+// kernel's.
 #define TYPEFORMER_SIMT_UNSEEN __attribute__((no_sanitize_thread))
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
@@ -59,7 +60,8 @@ struct Fiber {
 #if defined(__x86_64__)
 // Saves the callee-saved registers on this stack and goes on with the other one. MXCSR and the x87 control word stay as
 // they are: kernels do not change rounding modes. The indirect jump avoids a return-stack misprediction.
-__attribute__((naked, noinline, used)) TYPEFORMER_SIMT_UNSEEN inline void switch_context(void** /*save*/, void* /*load*/) {
+__attribute__((naked, noinline, used)) TYPEFORMER_SIMT_UNSEEN inline void switch_context(void** /*save*/,
+                                                                                         void* /*load*/) {
   asm volatile(
       "pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
       "movq %rsp,(%rdi)\n movq %rsi,%rsp\n"
@@ -101,7 +103,8 @@ inline std::size_t page_size() {
 inline void allocate_stack(Fiber& fiber, std::size_t bytes) {
   const std::size_t page = page_size();
   bytes = (bytes + page - 1) / page * page;
-  void* memory = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw Error("simt", "thread stack", "memory for it", "none left");
   mprotect(memory, page, PROT_NONE);
   fiber.stack = static_cast<char*>(memory) + page;
@@ -133,7 +136,7 @@ TYPEFORMER_SIMT_UNSEEN inline void prepare(Fiber& fiber, void (*entry)(void*), v
   char* end = fiber.stack + fiber.stack_bytes - (fiber.color & 31u) * 128u;  // mmap's pages are 64-byte aligned
 #if defined(__x86_64__)
   void** top = reinterpret_cast<void**>(end) - 9;
-  std::memset(top, 0, 9 * sizeof(void*));  // the zeros above the return address end backtraces
+  std::memset(top, 0, 9 * sizeof(void*));            // the zeros above the return address end backtraces
   top[2] = reinterpret_cast<void*>(entry);           // r13
   top[3] = argument;                                 // r12
   top[6] = reinterpret_cast<void*>(&enter_context);  // return address

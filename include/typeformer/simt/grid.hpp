@@ -37,8 +37,7 @@ inline void run_lane(void* argument) {
     __builtin_unreachable();
   }
   Lane* next = pick(block, *lane.warp, lane.index);
-  if (!next)
-    fail(lane, "kernel", lane.place, "every thread that others wait for to arrive", describe_deadlock(block));
+  if (!next) fail(lane, "kernel", lane.place, "every thread that others wait for to arrive", describe_deadlock(block));
   current_lane = next;
   switch_fiber(lane.fiber, next->fiber, true);
   __builtin_unreachable();
@@ -207,7 +206,8 @@ inline void shuffle_order(GridJob& job) {
 
 /// Runs body(context) as every thread of every block. Throws Fault with what the first failing thread did, or with what
 /// the race checker found. The configuration is the caller's to check.
-inline void run_grid(dim3 grid, dim3 block, std::size_t dynamic_bytes, void (*body)(void*), void* context, Place place) {
+inline void run_grid(dim3 grid, dim3 block, std::size_t dynamic_bytes, void (*body)(void*), void* context,
+                     Place place) {
   static std::mutex one_at_a_time;
   static std::uint64_t blocks_before = 1;
   const std::lock_guard<std::mutex> lock(one_at_a_time);
@@ -228,10 +228,12 @@ inline void run_grid(dim3 grid, dim3 block, std::size_t dynamic_bytes, void (*bo
     static Pool pool(options().threads - 1);
     pool.run(job);
   }
-  const FaultRecord& fault = job.fault;
-  if (fault.set) throw Fault(fault.operation, fault.argument, fault.expected, fault.got);
+  FaultRecord& fault = job.fault;
   std::string where, what;
-  if (checker_new_finding(where, what)) throw Fault("race checker", where, "ordered, initialised, in-bounds access", what);
+  const bool found = checker_new_finding(where, what);
+  if (fault.set && found) fault.got += "; race checker: " + where + ": " + what;
+  if (fault.set) throw Fault(fault.operation, fault.argument, fault.expected, fault.got);
+  if (found) throw Fault("race checker", where, "ordered, initialised, in-bounds access", what);
 }
 
 }  // namespace typeformer

@@ -1,4 +1,5 @@
-/// The host side of simt.hpp: CUDA's built-ins as ordinary C++, and the primitives that kernels call in typeformer::simt.
+/// The host side of simt.hpp: CUDA's built-ins as ordinary C++, and the primitives that kernels call in
+/// typeformer::simt.
 #pragma once
 #if !defined(TYPEFORMER_CUDA_ON_HOST)
 #error "Define TYPEFORMER_CUDA_ON_HOST in every file of a program that runs CUDA kernels on the host."

@@ -40,8 +40,10 @@ void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Place p
     const void* pointer = argument;
     const Runtime& device = runtime();
     if (!pointer || options().host_pointers || device.memory.valid(pointer, 0) || device.is_pinned(pointer)) return;
-    throw Fault("launch", message("%s:%d", place.name(), place.line).text, "pointers to device memory",
-                message(device.memory.contains(pointer) ? "%p outside every live allocation" : "host memory at %p", pointer).text);
+    throw Fault(
+        "launch", message("%s:%d", place.name(), place.line).text, "pointers to device memory",
+        message(device.memory.contains(pointer) ? "%p outside every live allocation" : "host memory at %p", pointer)
+            .text);
   }
 }
 
@@ -56,8 +58,8 @@ inline void run_kernel(const LaunchShape& shape, void (*body)(void*), void* cont
                 message("a store at byte %zu of an allocation of %zu bytes", offset, bytes).text);
 }
 
-/// Queues kernel(arguments...) for every thread of the grid. Returns the status of the launch; what the kernel does wrong
-/// is a Fault of the call that waits for it. Throws Fault for a pointer argument to host memory.
+/// Queues kernel(arguments...) for every thread of the grid. Returns the status of the launch; what the kernel does
+/// wrong is a Fault of the call that waits for it. Throws Fault for a pointer argument to host memory.
 template <class... Parameters, class... Arguments>
 [[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "A launch passes one argument per kernel parameter.");
@@ -68,7 +70,8 @@ template <class... Parameters, class... Arguments>
     void (*kernel)(Parameters...);
     Values values;
   };
-  auto call = std::make_shared<Call>(Call{kernel, Values(static_cast<Parameters>(std::forward<Arguments>(arguments))...)});
+  auto call =
+      std::make_shared<Call>(Call{kernel, Values(static_cast<Parameters>(std::forward<Arguments>(arguments))...)});
   std::apply([&](const auto&... value) { (check_argument(value, shape.place), ...); }, call->values);
   push(queue_of(shape.stream), [call, shape] {
     const auto body = [](void* context) {

@@ -1,8 +1,7 @@
-/// Device arithmetic under its CUDA names. Approximate intrinsics give the exact library value here: a GPU's differ by a
-/// few units in the last place. Functions that <math.h> already has (expf, exp2f, tanhf, erff ...) are used as they are.
+/// Device arithmetic under its CUDA names. Approximate intrinsics give the exact library value here: a GPU's differ by
+/// a few units in the last place. Functions that the C library already has (expf, exp2f, tanhf, erff ...) are used as
+/// they are.
 #pragma once
-#include <math.h>
-
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -16,24 +15,13 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-// The C library already declares ::__expf, ::__logf ...: functions of these names would be ambiguous.
-inline float approximate_exp(float x) { return std::exp(x); }
-inline float approximate_exp10(float x) { return std::pow(10.0f, x); }
-inline float approximate_log(float x) { return std::log(x); }
-inline float approximate_log2(float x) { return std::log2(x); }
-inline float approximate_log10(float x) { return std::log10(x); }
-inline float approximate_sin(float x) { return std::sin(x); }
-inline float approximate_cos(float x) { return std::cos(x); }
-inline float approximate_tan(float x) { return std::tan(x); }
-inline float approximate_pow(float x, float y) { return std::pow(x, y); }
-inline void approximate_sincos(float x, float* sine, float* cosine) {
-  *sine = std::sin(x);
-  *cosine = std::cos(x);
-}
-
 namespace device {
 
 inline constexpr int warpSize = 32;
+
+using std::isfinite;
+using std::isinf;
+using std::isnan;
 
 inline int __popc(unsigned value) { return std::popcount(value); }
 inline int __popcll(unsigned long long value) { return std::popcount(value); }
@@ -104,13 +92,19 @@ inline double max(double a, double b) { return std::fmax(a, b); }
 }  // namespace device
 }  // namespace typeformer
 
-#define __expf ::typeformer::simt::approximate_exp
-#define __exp10f ::typeformer::simt::approximate_exp10
-#define __logf ::typeformer::simt::approximate_log
-#define __log2f ::typeformer::simt::approximate_log2
-#define __log10f ::typeformer::simt::approximate_log10
-#define __sinf ::typeformer::simt::approximate_sin
-#define __cosf ::typeformer::simt::approximate_cos
-#define __tanf ::typeformer::simt::approximate_tan
-#define __powf ::typeformer::simt::approximate_pow
-#define __sincosf ::typeformer::simt::approximate_sincos
+// The C library declares these names without exporting them, so they are defined as what it declares.
+extern "C" {
+inline float __expf(float x) noexcept { return std::exp(x); }
+inline float __exp10f(float x) noexcept { return std::pow(10.0f, x); }
+inline float __logf(float x) noexcept { return std::log(x); }
+inline float __log2f(float x) noexcept { return std::log2(x); }
+inline float __log10f(float x) noexcept { return std::log10(x); }
+inline float __sinf(float x) noexcept { return std::sin(x); }
+inline float __cosf(float x) noexcept { return std::cos(x); }
+inline float __tanf(float x) noexcept { return std::tan(x); }
+inline float __powf(float x, float y) noexcept { return std::pow(x, y); }
+inline void __sincosf(float x, float* sine, float* cosine) noexcept {
+  *sine = std::sin(x);
+  *cosine = std::cos(x);
+}
+}

@@ -22,7 +22,8 @@ TYPEFORMER_SIMT_UNSEEN __attribute__((noinline)) void resolve_ldmatrix(Block& bl
       fail(*current_lane, "ldmatrix", lane.place, "16-byte aligned row addresses",
            message("a misaligned row from lane %d", i));
     if (!is_shared(block, addresses[i], 16))
-      fail(*current_lane, "ldmatrix", lane.place, "row addresses in shared memory", message("%p from lane %d", addresses[i], i));
+      fail(*current_lane, "ldmatrix", lane.place, "row addresses in shared memory",
+           message("%p from lane %d", addresses[i], i));
     std::memcpy(elements[i], addresses[i], 16);
   }
   checker_rows(warp, addresses, Matrices, warp.lanes[0].place);

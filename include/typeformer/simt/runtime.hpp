@@ -1,7 +1,7 @@
-/// Stand-in for the CUDA runtime functions that a library calls. Like the real ones they report by status; a kernel's Fault
-/// is thrown by those that wait (cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize, cudaMemcpy, cudaMemset).
-/// Those that destructors call (cudaFree, cudaStreamDestroy, cudaEventDestroy) never throw.
-/// Copies to the host are always deferred; a copy from pageable host memory reads it at the call, from pinned memory late.
+/// Stand-in for the CUDA runtime functions that a library calls. Like the real ones they report by status; a kernel's
+/// Fault is thrown by those that wait (cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize, cudaMemcpy,
+/// cudaMemset). Those that destructors call (cudaFree, cudaStreamDestroy, cudaEventDestroy) never throw. Copies to the
+/// host are always deferred; a copy from pageable host memory reads it at the call, from pinned memory late.
 #pragma once
 #include "typeformer/simt/streams.hpp"
 
@@ -26,11 +26,16 @@ inline cudaError_t check_copy(const void* to, const void* from, std::size_t byte
   if (to_device && !memory.valid(to, bytes)) return cudaErrorInvalidValue;
   if (from_device && !memory.valid(from, bytes)) return cudaErrorInvalidValue;
   switch (kind) {
-    case cudaMemcpyHostToHost: return to_device || from_device ? cudaErrorInvalidValue : cudaSuccess;
-    case cudaMemcpyHostToDevice: return !to_device || from_device ? cudaErrorInvalidValue : cudaSuccess;
-    case cudaMemcpyDeviceToHost: return to_device || !from_device ? cudaErrorInvalidValue : cudaSuccess;
-    case cudaMemcpyDeviceToDevice: return to_device && from_device ? cudaSuccess : cudaErrorInvalidValue;
-    case cudaMemcpyDefault: return cudaSuccess;
+    case cudaMemcpyHostToHost:
+      return to_device || from_device ? cudaErrorInvalidValue : cudaSuccess;
+    case cudaMemcpyHostToDevice:
+      return !to_device || from_device ? cudaErrorInvalidValue : cudaSuccess;
+    case cudaMemcpyDeviceToHost:
+      return to_device || !from_device ? cudaErrorInvalidValue : cudaSuccess;
+    case cudaMemcpyDeviceToDevice:
+      return to_device && from_device ? cudaSuccess : cudaErrorInvalidValue;
+    case cudaMemcpyDefault:
+      return cudaSuccess;
   }
   return cudaErrorInvalidMemcpyDirection;
 }
@@ -50,19 +55,33 @@ inline void push_copy(const Stream& queue, void* to, const void* from, std::size
 inline int attribute_value(cudaDeviceAttr attribute, bool& known) {
   known = true;
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: return 1024;
-    case cudaDevAttrMaxSharedMemoryPerBlock: return static_cast<int>(options().shared_default);
-    case cudaDevAttrWarpSize: return 32;
-    case cudaDevAttrMaxRegistersPerBlock: return 65536;
-    case cudaDevAttrMultiProcessorCount: return 108;
-    case cudaDevAttrL2CacheSize: return 40 << 20;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return 2048;
-    case cudaDevAttrComputeCapabilityMajor: return 8;
-    case cudaDevAttrComputeCapabilityMinor: return 0;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(options().shared_limit + 1024);
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(options().shared_limit);
-    case cudaDevAttrMemoryPoolsSupported: return 1;
-    default: known = false; return 0;
+    case cudaDevAttrMaxThreadsPerBlock:
+      return 1024;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      return static_cast<int>(options().shared_default);
+    case cudaDevAttrWarpSize:
+      return 32;
+    case cudaDevAttrMaxRegistersPerBlock:
+      return 65536;
+    case cudaDevAttrMultiProcessorCount:
+      return 108;
+    case cudaDevAttrL2CacheSize:
+      return 40 << 20;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      return 2048;
+    case cudaDevAttrComputeCapabilityMajor:
+      return 8;
+    case cudaDevAttrComputeCapabilityMinor:
+      return 0;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      return static_cast<int>(options().shared_limit + 1024);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      return static_cast<int>(options().shared_limit);
+    case cudaDevAttrMemoryPoolsSupported:
+      return 1;
+    default:
+      known = false;
+      return 0;
   }
 }
 
@@ -70,51 +89,62 @@ inline int attribute_value(cudaDeviceAttr attribute, bool& known) {
 
 // ---------------------------------------------------------------- errors and the device: an imaginary one of sm_80
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGetLastError() {
+TYPEFORMER_SIMT_C cudaError_t cudaGetLastError() {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   return std::exchange(typeformer::simt::runtime().last_error, cudaSuccess);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaPeekAtLastError() {
+TYPEFORMER_SIMT_C cudaError_t cudaPeekAtLastError() {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   return typeformer::simt::runtime().last_error;
 }
-TYPEFORMER_SIMT_C const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
+TYPEFORMER_SIMT_C const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
-    case cudaErrorNotReady: return "device not ready";
-    case cudaErrorLaunchFailure: return "unspecified launch failure";
-    case cudaErrorNotSupported: return "operation not supported";
-    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
-    default: return "unrecognized error code";
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
+    case cudaErrorNotReady:
+      return "device not ready";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorNotSupported:
+      return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    default:
+      return "unrecognized error code";
   }
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGetDeviceCount(int* count) {
+TYPEFORMER_SIMT_C cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGetDevice(int* device) {
+TYPEFORMER_SIMT_C cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaSetDevice(int device) {
+TYPEFORMER_SIMT_C cudaError_t cudaSetDevice(int device) {
   return typeformer::simt::status(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
+TYPEFORMER_SIMT_C cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+TYPEFORMER_SIMT_C cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   bool known = false;
   if (device != 0) return typeformer::simt::status(cudaErrorInvalidDevice);
   *value = typeformer::simt::attribute_value(attribute, known);
   return typeformer::simt::status(known ? cudaSuccess : cudaErrorInvalidValue);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+TYPEFORMER_SIMT_C cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return typeformer::simt::status(cudaErrorInvalidDevice);
   const auto get = [](cudaDeviceAttr attribute) {
     bool known = false;
@@ -136,7 +166,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* 
   properties->l2CacheSize = get(cudaDevAttrL2CacheSize);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+TYPEFORMER_SIMT_C cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
@@ -149,14 +179,14 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* kernel,
 
 // ---------------------------------------------------------------- waiting
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   const auto queue = typeformer::simt::queue_of(stream);
   if (queue->capture) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);
   typeformer::simt::wait_for(typeformer::simt::end_of(queue));
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaDeviceSynchronize() {
+TYPEFORMER_SIMT_C cudaError_t cudaDeviceSynchronize() {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   for (const auto& queue : device.streams)
@@ -164,7 +194,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaDeviceSynchronize() {
   for (const auto& queue : std::set(device.streams)) typeformer::simt::wait_for(typeformer::simt::end_of(queue));
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   const auto queue = typeformer::simt::queue_of(stream);
   if (queue->done < queue->pushed) typeformer::simt::wait_for({queue, queue->done + 1});  // one task per question
@@ -173,17 +203,17 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream) {
 
 // ---------------------------------------------------------------- memory
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMalloc(void** pointer, std::size_t bytes) {
+TYPEFORMER_SIMT_C cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (!pointer) return typeformer::simt::status(cudaErrorInvalidValue);
   *pointer = bytes ? device.memory.allocate(bytes) : nullptr;
   return typeformer::simt::status(*pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) {
+TYPEFORMER_SIMT_C cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) {
   return cudaMalloc(pointer, bytes);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFree(void* pointer) {
+TYPEFORMER_SIMT_C cudaError_t cudaFree(void* pointer) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   cudaError_t result = cudaSuccess;
@@ -192,7 +222,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFree(void* pointer) {
   if (pointer && !device.memory.release(pointer)) return typeformer::simt::status(cudaErrorInvalidValue);
   return result;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFreeAsync(void* pointer, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (!pointer) return cudaSuccess;
@@ -200,7 +230,7 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFreeAsync(void* pointer, cudaStream_
   typeformer::simt::push(typeformer::simt::queue_of(stream), [&device, pointer] { device.memory.release(pointer); });
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+TYPEFORMER_SIMT_C cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -208,10 +238,10 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaHostAlloc(void** pointer, std::size_
   device.pinned[static_cast<char*>(*pointer)] = bytes;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMallocHost(void** pointer, std::size_t bytes) {
+TYPEFORMER_SIMT_C cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
   return cudaHostAlloc(pointer, bytes, cudaHostAllocDefault);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFreeHost(void* pointer) {
+TYPEFORMER_SIMT_C cudaError_t cudaFreeHost(void* pointer) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (!pointer) return cudaSuccess;
@@ -219,26 +249,26 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaFreeHost(void* pointer) {
   std::free(pointer);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   *total = typeformer::simt::DeviceMemory::capacity;
   *free_bytes = *total - typeformer::simt::runtime().memory.used();
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                                                        cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                                              cudaStream_t stream) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (const auto error = typeformer::simt::check_copy(to, from, bytes, kind)) return typeformer::simt::status(error);
   typeformer::simt::push_copy(typeformer::simt::queue_of(stream), to, from, bytes);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (const auto error = cudaMemcpyAsync(to, from, bytes, kind, nullptr)) return error;
   return cudaStreamSynchronize(nullptr);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
-                                                          std::size_t from_pitch, std::size_t width, std::size_t height,
-                                                          cudaMemcpyKind kind, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                                                std::size_t from_pitch, std::size_t width, std::size_t height,
+                                                cudaMemcpyKind kind, cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return typeformer::simt::status(cudaErrorInvalidValue);
   for (std::size_t row = 0; row < height; ++row)
     if (const auto error = cudaMemcpyAsync(static_cast<char*>(to) + row * to_pitch,
@@ -246,22 +276,23 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t 
       return error;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStream_t stream) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (bytes == 0) return cudaSuccess;
-  if (!device.memory.valid(pointer, bytes) && !device.is_pinned(pointer)) return typeformer::simt::status(cudaErrorInvalidValue);
+  if (!device.memory.valid(pointer, bytes) && !device.is_pinned(pointer))
+    return typeformer::simt::status(cudaErrorInvalidValue);
   typeformer::simt::push(typeformer::simt::queue_of(stream), [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaMemset(void* pointer, int value, std::size_t bytes) {
+TYPEFORMER_SIMT_C cudaError_t cudaMemset(void* pointer, int value, std::size_t bytes) {
   if (const auto error = cudaMemsetAsync(pointer, value, bytes, nullptr)) return error;
   return cudaStreamSynchronize(nullptr);
 }
 
 // ---------------------------------------------------------------- streams
 
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (!stream || flags > cudaStreamNonBlocking) return typeformer::simt::status(cudaErrorInvalidValue);
@@ -270,10 +301,10 @@ TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* 
   device.streams.insert((*stream)->queue);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
-TYPEFORMER_SIMT_C cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
+TYPEFORMER_SIMT_C cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   auto& device = typeformer::simt::runtime();
   const std::lock_guard lock(device.mutex);
   if (!stream) return typeformer::simt::status(cudaErrorInvalidResourceHandle);

@@ -1,12 +1,12 @@
-/// Types and constants of the CUDA runtime that the stand-in in runtime.hpp serves. With TYPEFORMER_SIMT_NVIDIA_HEADERS they
-/// are NVIDIA's, so that a signature that drifts does not compile; else the few that are needed are declared here.
+/// Types and constants of the CUDA runtime that the stand-in in runtime.hpp serves. With TYPEFORMER_SIMT_NVIDIA_HEADERS
+/// they are NVIDIA's, so that a signature that drifts does not compile; else the few that are needed are declared here.
 #pragma once
 #include <cstddef>
 
 #include "typeformer/simt/vector_types.hpp"
 
 #if defined(TYPEFORMER_SIMT_NVIDIA_HEADERS)
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 #undef __shared__
 #else
 enum cudaError {
@@ -31,7 +31,10 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
@@ -72,8 +75,6 @@ struct cudaDeviceProp {
   int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, major, minor,
       multiProcessorCount, l2CacheSize;
 };
-#define CUDART_CB
-#define CUDARTAPI
 #endif
 
 // The functions are C functions, as in the library that they stand for. A program that links code compiled against

@@ -158,7 +158,8 @@ inline void push(const Stream& queue, Task task) {
   std::vector<Mark> before;
   if (queue == device.null_stream) {
     for (const Stream& other : device.streams)
-      if (other != queue && !other->non_blocking && other->done < other->pushed) before.push_back({other, other->pushed});
+      if (other != queue && !other->non_blocking && other->done < other->pushed)
+        before.push_back({other, other->pushed});
   } else if (!queue->non_blocking && device.null_stream->done < device.null_stream->pushed) {
     before.push_back({device.null_stream, device.null_stream->pushed});
   }

@@ -14,8 +14,9 @@ TYPEFORMER_SIMT_UNSEEN __attribute__((noinline)) void copy_bytes(void* to, const
 
 template <class Vector>
 void check_vector(const void* address, const char* operation, Place place) {
-  static_assert(std::is_trivially_copyable_v<Vector> && sizeof(Vector) <= 16 && (sizeof(Vector) & (sizeof(Vector) - 1)) == 0,
-                "A vector access moves 1, 2, 4, 8 or 16 bytes.");
+  static_assert(
+      std::is_trivially_copyable_v<Vector> && sizeof(Vector) <= 16 && (sizeof(Vector) & (sizeof(Vector) - 1)) == 0,
+      "A vector access moves 1, 2, 4, 8 or 16 bytes.");
   if (reinterpret_cast<std::uintptr_t>(address) % sizeof(Vector)) [[unlikely]]
     fail(*current_lane, operation, place, "an address aligned to the access",
          message("a misaligned %zu-byte access at %p", sizeof(Vector), address));

@@ -23,14 +23,14 @@ struct dim3 {
 };
 
 // may_alias: kernels read arrays of other types through these.
-#define TYPEFORMER_SIMT_VECTORS(scalar, prefix)                                                                       \
-  struct __attribute__((__may_alias__, aligned(2 * sizeof(scalar)))) prefix##2 {                                      \
-    scalar x, y;                                                                                                      \
-  };                                                                                                                  \
-  struct __attribute__((__may_alias__, aligned(4 * sizeof(scalar)))) prefix##4 {                                      \
-    scalar x, y, z, w;                                                                                                \
-  };                                                                                                                  \
-  inline prefix##2 make_##prefix##2(scalar x, scalar y) { return {x, y}; }                                            \
+#define TYPEFORMER_SIMT_VECTORS(scalar, prefix)                                  \
+  struct __attribute__((__may_alias__, aligned(2 * sizeof(scalar)))) prefix##2 { \
+    scalar x, y;                                                                 \
+  };                                                                             \
+  struct __attribute__((__may_alias__, aligned(4 * sizeof(scalar)))) prefix##4 { \
+    scalar x, y, z, w;                                                           \
+  };                                                                             \
+  inline prefix##2 make_##prefix##2(scalar x, scalar y) { return {x, y}; }       \
   inline prefix##4 make_##prefix##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; }
 TYPEFORMER_SIMT_VECTORS(float, float)
 TYPEFORMER_SIMT_VECTORS(int, int)
