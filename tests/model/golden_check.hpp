@@ -1,0 +1,82 @@
+/// A composition on the CPU device against HuggingFace and the judge, on one folder of tests/golden.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "model/harness.hpp"
+#include "reference/golden.hpp"
+#include "tolerance.hpp"
+
+namespace harness {
+
+inline std::string golden_folder(const std::string& model) { return std::string(std::getenv("TYPEFORMER_GOLDEN")) + "/" + model; }
+
+/// HuggingFace's f32 results by our names.
+inline Results huggingface(const reference::Golden& golden) {
+  Results results;
+  for (const auto& [name, tensor] : golden.expected)
+    if (!name.starts_with("noise.") && !name.starts_with("grad.")) results[name] = tensor.data;
+  for (const auto& [canonical, hf] : golden.hf_names) results["grad." + canonical] = golden.expected.at("grad." + hf).data;
+  return results;
+}
+
+/// Every result of `ours` against the judge, within twice the error of `naive` and a floor. Returns the number of tensors that
+/// do not hold; with `report` each of them is a failed check.
+inline int count_deviations(const Results& judge, const Results& naive, const Results& ours, std::size_t terms, bool report) {
+  int deviations = 0;
+  const double largest_gradient = [&] {
+    double largest = 0;
+    for (const auto& [name, values] : judge)
+      if (name.starts_with("grad."))
+        for (const double value : values) largest = std::max(largest, std::fabs(value));
+    return largest;
+  }();
+  for (const auto& [name, expected] : judge) {
+    REQUIRE_MESSAGE(ours.count(name) == 1, name);
+    REQUIRE_MESSAGE(naive.count(name) == 1, name);
+    tolerance::Rounding rounding{.terms = terms};
+    if (name.ends_with("k_proj.bias")) rounding.magnitude = largest_gradient;  // zero in theory where nothing stands between q and k
+    const auto verdict = tolerance::compare(name, expected, naive.at(name), ours.at(name), rounding);
+    bool ok = verdict.ok;
+    if (report) CHECK_MESSAGE(verdict.ok, verdict.message);
+    if (name.starts_with("logits.")) {
+      const auto ceiling = tolerance::below_ceiling(name, expected, ours.at(name));
+      ok = ok && ceiling.ok;
+      if (report) CHECK_MESSAGE(ceiling.ok, ceiling.message);
+    }
+    deviations += ok ? 0 : 1;
+  }
+  return deviations;
+}
+
+/// The longest sum behind one number of a tiny model: tokens of the batch for gradients, d_ff or d_model for activations.
+template <class M>
+std::size_t longest_sum(const Inputs& in) {
+  const auto widest = [] {
+    if constexpr (two_stacks<M>) return std::max(M::Decoder::dims.d_ff, M::Decoder::dims.d_model);
+    else return std::max(M::dims.d_ff, M::dims.d_model);
+  }();
+  return std::max(static_cast<std::size_t>(widest), in.target.ids.size());
+}
+
+struct GoldenCase {
+  reference::Golden golden;
+  Inputs in;
+  Results judge, hf;
+  explicit GoldenCase(const std::string& folder)
+      : golden(reference::load_golden(golden_folder(folder))), in(inputs_of(golden.batch)),
+        judge(judged(golden.config, golden.parameters, golden.batch)), hf(huggingface(golden)) {}
+};
+
+/// How many tensors of composition M, with the golden's weights, deviate from the golden.
+template <class M>
+int deviations(const GoldenCase& c, bool report = false) {
+  cpu::Device device(2);
+  const auto model = model_of<M>(device, c.golden.parameters);
+  return count_deviations(c.judge, c.hf, run(model, c.in), longest_sum<M>(c.in), report);
+}
+
+}  // namespace harness
