@@ -12,20 +12,24 @@
 
 namespace harness {
 
-inline std::string golden_folder(const std::string& model) { return std::string(std::getenv("TYPEFORMER_GOLDEN")) + "/" + model; }
+inline std::string golden_folder(const std::string& model) {
+  return std::string(std::getenv("TYPEFORMER_GOLDEN")) + "/" + model;
+}
 
 /// HuggingFace's f32 results by our names.
 inline Results huggingface(const reference::Golden& golden) {
   Results results;
   for (const auto& [name, tensor] : golden.expected)
     if (!name.starts_with("noise.") && !name.starts_with("grad.")) results[name] = tensor.data;
-  for (const auto& [canonical, hf] : golden.hf_names) results["grad." + canonical] = golden.expected.at("grad." + hf).data;
+  for (const auto& [canonical, hf] : golden.hf_names)
+    results["grad." + canonical] = golden.expected.at("grad." + hf).data;
   return results;
 }
 
-/// Every result of `ours` against the judge, within twice the error of `naive` and a floor. Returns the number of tensors that
-/// do not hold; with `report` each of them is a failed check.
-inline int count_deviations(const Results& judge, const Results& naive, const Results& ours, std::size_t terms, bool report) {
+/// Every result of `ours` against the judge, within twice the error of `naive` and a floor. Returns the number of
+/// tensors that do not hold; with `report` each of them is a failed check.
+inline int count_deviations(const Results& judge, const Results& naive, const Results& ours, std::size_t terms,
+                            bool report) {
   int deviations = 0;
   const double largest_gradient = [&] {
     double largest = 0;
@@ -38,7 +42,8 @@ inline int count_deviations(const Results& judge, const Results& naive, const Re
     REQUIRE_MESSAGE(ours.count(name) == 1, name);
     REQUIRE_MESSAGE(naive.count(name) == 1, name);
     tolerance::Rounding rounding{.terms = terms};
-    if (name.ends_with("k_proj.bias")) rounding.magnitude = largest_gradient;  // zero in theory where nothing stands between q and k
+    if (name.ends_with("k_proj.bias"))
+      rounding.magnitude = largest_gradient;  // zero in theory where nothing stands between q and k
     const auto verdict = tolerance::compare(name, expected, naive.at(name), ours.at(name), rounding);
     bool ok = verdict.ok;
     if (report) CHECK_MESSAGE(verdict.ok, verdict.message);
@@ -52,12 +57,15 @@ inline int count_deviations(const Results& judge, const Results& naive, const Re
   return deviations;
 }
 
-/// The longest sum behind one number of a tiny model: tokens of the batch for gradients, d_ff or d_model for activations.
+/// The longest sum behind one number of a tiny model: tokens of the batch for gradients, d_ff or d_model for
+/// activations.
 template <class M>
 std::size_t longest_sum(const Inputs& in) {
   const auto widest = [] {
-    if constexpr (two_stacks<M>) return std::max(M::Decoder::dims.d_ff, M::Decoder::dims.d_model);
-    else return std::max(M::dims.d_ff, M::dims.d_model);
+    if constexpr (two_stacks<M>)
+      return std::max(M::Decoder::dims.d_ff, M::Decoder::dims.d_model);
+    else
+      return std::max(M::dims.d_ff, M::dims.d_model);
   }();
   return std::max(static_cast<std::size_t>(widest), in.target.ids.size());
 }

@@ -44,15 +44,17 @@ Model<M, cpu::Device, W> model_of(cpu::Device& on, const reference::Parameters<d
   for (const Parameter& p : typeformer::parameters<M>) {
     const auto& tensor = parameters.at(p.name());
     model.weights().set(p, std::vector<float>(tensor.data.begin(), tensor.data.end()));
-    if (static_cast<std::size_t>(p.size()) != tensor.size()) throw Error("model_of", p.name(), std::to_string(p.size()), std::to_string(tensor.size()));
+    if (static_cast<std::size_t>(p.size()) != tensor.size())
+      throw Error("model_of", p.name(), std::to_string(p.size()), std::to_string(tensor.size()));
     ++used;
   }
-  if (used != parameters.size()) throw Error("model_of", "parameters", std::to_string(used), std::to_string(parameters.size()));
+  if (used != parameters.size())
+    throw Error("model_of", "parameters", std::to_string(used), std::to_string(parameters.size()));
   return model;
 }
 
-/// What a network computed, by the names of golden.safetensors: "hidden.{b}.{l}", "logits.{b}", "loss", and gradients by
-/// canonical name ("grad.layers.0...").
+/// What a network computed, by the names of golden.safetensors: "hidden.{b}.{l}", "logits.{b}", "loss", and gradients
+/// by canonical name ("grad.layers.0...").
 using Results = std::map<std::string, std::vector<double>>;
 
 /// Rows of a ragged [T, width] matrix to one vector per sequence.
@@ -76,10 +78,12 @@ struct Collector {
     const int last = encoder ? encoder_layers : n_layers;
     const std::string stack(seen.stack);
     if (seen.name == "embedding") split(results, stack + "hidden.", ".0", seen.data, seen.width, lengths);
-    if (seen.name == "final_norm") split(results, stack + "hidden.", "." + std::to_string(last), seen.data, seen.width, lengths);
+    if (seen.name == "final_norm")
+      split(results, stack + "hidden.", "." + std::to_string(last), seen.data, seen.width, lengths);
     if (seen.name == "hidden" && seen.layer + 1 < last)
       split(results, stack + "hidden.", "." + std::to_string(seen.layer + 1), seen.data, seen.width, lengths);
-    if (seen.name == "hidden" && seen.layer + 1 == last) split(results, stack + "hidden_before_norm.", "", seen.data, seen.width, lengths);
+    if (seen.name == "hidden" && seen.layer + 1 == last)
+      split(results, stack + "hidden_before_norm.", "", seen.data, seen.width, lengths);
   }
 };
 
@@ -111,11 +115,13 @@ Results run(const Model<M, cpu::Device, W>& model, const Inputs& in, const typef
 
 /// The judge's results under the same names; T = float: the naive results of our own precision.
 template <class T = double>
-Results judged(const reference::Config& config, const reference::Parameters<double>& parameters, const reference::Batch& batch,
-               const reference::LossOptions& options = {}) {
+Results judged(const reference::Config& config, const reference::Parameters<double>& parameters,
+               const reference::Batch& batch, const reference::LossOptions& options = {}) {
   Results results;
   const auto all = reference::gradients(config, reference::convert<T>(parameters), batch, options);
-  const auto put = [&](const std::string& name, const auto& tensor) { results[name].assign(tensor.data.begin(), tensor.data.end()); };
+  const auto put = [&](const std::string& name, const auto& tensor) {
+    results[name].assign(tensor.data.begin(), tensor.data.end());
+  };
   const auto trace = [&](const std::string& stack, std::size_t b, const auto& t) {
     const std::size_t n = t.hidden.size() - 1;
     const std::string number = std::to_string(b);

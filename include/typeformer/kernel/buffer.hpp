@@ -9,12 +9,14 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// `size` elements of T in the memory of a Device, freed with the object. The device must outlive it. Contents start as zeros.
-/// A device gives allocate(bytes), release(pointer), upload(to, from, bytes), download(to, from, bytes), zero(pointer, bytes).
+/// `size` elements of T in the memory of a Device, freed with the object. The device must outlive it. Contents start as
+/// zeros. A device gives allocate(bytes), release(pointer), upload(to, from, bytes), download(to, from, bytes),
+/// zero(pointer, bytes).
 template <class Device, class T>
 class Buffer {
-  static_assert(std::is_trivially_copyable_v<T>, "a Buffer's elements must be trivially copyable: devices copy bytes. "
-                                                 "Store plain numbers or structs of them.");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a Buffer's elements must be trivially copyable: devices copy bytes. "
+                "Store plain numbers or structs of them.");
 
  public:
   Buffer() = default;

@@ -27,9 +27,9 @@ struct FormulaBiasForm {
 
 /// A trained bias, table[row(key - query)][head] (T5).
 struct TableBiasForm {
-  const float* table = nullptr;         ///< [rows, heads]
-  const std::int32_t* rows = nullptr;   ///< [2 reach + 1]: the table's row for key - query = -reach .. reach
-  int reach = 0;                        ///< distances beyond share the row of reach
+  const float* table = nullptr;        ///< [rows, heads]
+  const std::int32_t* rows = nullptr;  ///< [2 reach + 1]: the table's row for key - query = -reach .. reach
+  int reach = 0;                       ///< distances beyond share the row of reach
   static constexpr bool any = true, trained = true;
 
   struct OfHead {
@@ -57,13 +57,17 @@ struct ScoreForm {
 
   /// The score before the bias.
   TYPEFORMER_HD float capped(float dot) const {
-    if constexpr (has_softcap) return cap * math::tanh(dot * scale / cap);
-    else return dot * scale;
+    if constexpr (has_softcap)
+      return cap * math::tanh(dot * scale / cap);
+    else
+      return dot * scale;
   }
   /// d capped / d dot, from the capped score.
   TYPEFORMER_HD float slope(float capped_score) const {
-    if constexpr (has_softcap) return scale * (1.f - (capped_score / cap) * (capped_score / cap));
-    else return scale;
+    if constexpr (has_softcap)
+      return scale * (1.f - (capped_score / cap) * (capped_score / cap));
+    else
+      return scale;
   }
 };
 

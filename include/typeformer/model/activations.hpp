@@ -14,42 +14,42 @@ struct NormStatistics {
   float* scale = nullptr;
 };
 
-/// One block's activations. In inference all layers share one set and the residual stream is updated in place; in training
-/// each layer has its own and nothing is overwritten. T: tokens, S: tokens of the encoder.
+/// One block's activations. In inference all layers share one set and the residual stream is updated in place; in
+/// training each layer has its own and nothing is overwritten. T: tokens, S: tokens of the encoder.
 struct BlockActivations {
-  float* x = nullptr;            // [T, d_model] the residual stream into the block
-  float* h1 = nullptr;           // [T, d_model] attention's input: norm of x, or x
+  float* x = nullptr;   // [T, d_model] the residual stream into the block
+  float* h1 = nullptr;  // [T, d_model] attention's input: norm of x, or x
   NormStatistics h1_norm;
-  float* fused = nullptr;        // [T, fused_width] q | k | v (| gate | up when both read one norm)
-  float* q = nullptr;            // [T, q_width]
-  float* k = nullptr;            // [T, kv_width], or the layer's cache
+  float* fused = nullptr;  // [T, fused_width] q | k | v (| gate | up when both read one norm)
+  float* q = nullptr;      // [T, q_width]
+  float* k = nullptr;      // [T, kv_width], or the layer's cache
   float* v = nullptr;
-  float* attended = nullptr;     // [T, q_width]
-  float* lse = nullptr;          // [T, heads]
-  float* branch1 = nullptr;      // [T, d_model] attention's output before its norm (norm_output), or the sum (norm_sum)
+  float* attended = nullptr;  // [T, q_width]
+  float* lse = nullptr;       // [T, heads]
+  float* branch1 = nullptr;   // [T, d_model] attention's output before its norm (norm_output), or the sum (norm_sum)
   NormStatistics branch1_norm;
-  float* x1 = nullptr;           // [T, d_model] after attention
-  float* hc = nullptr;           // [T, d_model] cross-attention's input
+  float* x1 = nullptr;  // [T, d_model] after attention
+  float* hc = nullptr;  // [T, d_model] cross-attention's input
   NormStatistics hc_norm;
-  float* cross_q = nullptr;      // [T, q_width]
-  float* cross_k = nullptr;      // [S, kv_width]
-  float* cross_v = nullptr;      // [S, kv_width]
+  float* cross_q = nullptr;  // [T, q_width]
+  float* cross_k = nullptr;  // [S, kv_width]
+  float* cross_v = nullptr;  // [S, kv_width]
   float* cross_attended = nullptr;
   float* cross_lse = nullptr;
   float* branch_cross = nullptr;
   NormStatistics branch_cross_norm;
-  float* x2 = nullptr;           // [T, d_model] after cross-attention; x1 without it
-  float* h2 = nullptr;           // [T, d_model] the feed-forward network's input
+  float* x2 = nullptr;  // [T, d_model] after cross-attention; x1 without it
+  float* h2 = nullptr;  // [T, d_model] the feed-forward network's input
   NormStatistics h2_norm;
-  float* ffn_in = nullptr;       // [T, ffn_in_width] gate | up; inside `fused` when both read one norm
-  float* activated = nullptr;    // [T, d_ff]
+  float* ffn_in = nullptr;     // [T, ffn_in_width] gate | up; inside `fused` when both read one norm
+  float* activated = nullptr;  // [T, d_ff]
   float* branch2 = nullptr;
   NormStatistics branch2_norm;
-  float* y = nullptr;            // [T, d_model] the residual stream out of the block
+  float* y = nullptr;  // [T, d_model] the residual stream out of the block
 };
 
 template <class L>
-constexpr bool one_product = L::layout.parallel && shares_norm<L::layout>();
+constexpr bool one_product = L::layout.parallel&& shares_norm<L::layout>();
 /// Columns of the product that q, k and v come from.
 template <class L>
 constexpr int fused_width = L::qkv_width + (one_product<L> ? L::ffn_in_width : 0);
@@ -73,7 +73,8 @@ class Slab {
 
 /// Lays out the activations of a block of composition L whose input is x. `keep`: for a backward pass.
 template <class L>
-BlockActivations plan_block(Slab& slab, float* x, std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
+BlockActivations plan_block(Slab& slab, float* x, std::int64_t tokens, std::int64_t source_tokens, bool keep,
+                            bool cached) {
   constexpr int d = L::dims.d_model;
   BlockActivations a;
   const auto residual = [&](float* from) { return keep ? slab.take(tokens, d) : from; };

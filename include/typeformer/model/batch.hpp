@@ -26,7 +26,8 @@ inline void check_batch(std::string_view operation, const Batch& batch, int voca
     total += length;
   }
   if (total != static_cast<std::int64_t>(batch.ids.size()))
-    throw Error(operation, "ids", std::to_string(total) + " ids, the sum of the lengths", std::to_string(batch.ids.size()));
+    throw Error(operation, "ids", std::to_string(total) + " ids, the sum of the lengths",
+                std::to_string(batch.ids.size()));
   for (const std::int32_t id : batch.ids)
     if (id < 0 || id >= vocab)
       throw Error(operation, "ids", "ids from 0 to " + std::to_string(vocab - 1), std::to_string(id));

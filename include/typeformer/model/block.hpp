@@ -1,5 +1,5 @@
-/// One block: attention, cross-attention where there is an encoder, feed-forward; norms and residuals as its layout says.
-/// The only file that reads BlockLayout. Forward and backward stand side by side, step by step.
+/// One block: attention, cross-attention where there is an encoder, feed-forward; norms and residuals as its layout
+/// says. The only file that reads BlockLayout. Forward and backward stand side by side, step by step.
 #pragma once
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/model/activations.hpp"
@@ -8,15 +8,16 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
-/// The tokens of a pass, as the layers of one kind see them. Pointers are to the device's memory, segments to the host's.
+/// The tokens of a pass, as the layers of one kind see them. Pointers are to the device's memory, segments to the
+/// host's.
 struct PassTokens {
   std::int64_t tokens = 0;
-  const std::int32_t* positions = nullptr;    // [T]
-  const std::int64_t* kv_rows = nullptr;      // [T] rows of the cache; null: keys lie beside the queries
+  const std::int32_t* positions = nullptr;  // [T]
+  const std::int64_t* kv_rows = nullptr;    // [T] rows of the cache; null: keys lie beside the queries
   std::span<const Segment> segments{};
-  std::int64_t source_tokens = 0;             // S: tokens of the encoder, 0 without one
+  std::int64_t source_tokens = 0;  // S: tokens of the encoder, 0 without one
   std::span<const Segment> cross_segments{};
-  const float* source = nullptr;              // [S, d_model] the encoder's output; null when the cache has its keys and values
+  const float* source = nullptr;  // [S, d_model] the encoder's output; null when the cache has its keys and values
 };
 
 /// The steps of one block of composition L.
@@ -26,24 +27,25 @@ class Block {
   static constexpr int d_model = L::dims.d_model;
   static constexpr bool parallel = L::layout.parallel;
 
-  Block(Device& on, const StackView<const W>& weights, int layer, const PositionTables<Device>& tables, const PassTokens& pass,
-        const BlockActivations& activations)
+  Block(Device& on, const StackView<const W>& weights, int layer, const PositionTables<Device>& tables,
+        const PassTokens& pass, const BlockActivations& activations)
       : on_(on), w_(weights), layer_(layer), tables_(tables), pass_(pass), a_(activations) {}
 
   void forward() {
-    if constexpr (L::layout.norm_input) normalise(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);                 // [T, d_model]
-    if constexpr (parallel && !one_product<L>) normalise(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);          // [T, d_model]
-    project_heads();                                                                                            // [T, q|k|v]
-    attend_tokens();                                                                                            // [T, q_width]
-    add_branch(a_.attended, L::q_width, attention_branch(), a_.x, a_.x1);                                       // [T, d_model]
+    if constexpr (L::layout.norm_input) normalise(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);         // [T, d_model]
+    if constexpr (parallel && !one_product<L>) normalise(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);  // [T, d_model]
+    project_heads();                                                                                    // [T, q|k|v]
+    attend_tokens();                                                                                    // [T, q_width]
+    add_branch(a_.attended, L::q_width, attention_branch(), a_.x, a_.x1);                               // [T, d_model]
     if constexpr (L::cross_attention) {
-      if constexpr (L::layout.norm_input) normalise(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, a_.hc);         // [T, d_model]
-      attend_source();                                                                                          // [T, q_width]
-      add_branch(a_.cross_attended, L::q_width, cross_branch(), a_.x1, a_.x2);                                  // [T, d_model]
+      if constexpr (L::layout.norm_input) normalise(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, a_.hc);  // [T, d_model]
+      attend_source();                                                                                   // [T, q_width]
+      add_branch(a_.cross_attended, L::q_width, cross_branch(), a_.x1, a_.x2);                           // [T, d_model]
     }
-    if constexpr (L::layout.norm_input && !parallel) normalise(Tensor::ln2_weight, a_.h2_norm, a_.x2, a_.h2);   // [T, d_model]
-    feed_forward();                                                                                             // [T, d_ff]
-    add_branch(a_.activated, L::dims.d_ff, feed_forward_branch(), a_.x2, a_.y);                                 // [T, d_model]
+    if constexpr (L::layout.norm_input && !parallel)
+      normalise(Tensor::ln2_weight, a_.h2_norm, a_.x2, a_.h2);                   // [T, d_model]
+    feed_forward();                                                              // [T, d_ff]
+    add_branch(a_.activated, L::dims.d_ff, feed_forward_branch(), a_.x2, a_.y);  // [T, d_model]
   }
 
  protected:
@@ -55,14 +57,16 @@ class Block {
     Tensor norm() const { return L::layout.norm_output ? output_norm : sum_norm; }
   };
   Branch attention_branch() const {
-    return {Tensor::output_weight, Tensor::output_bias, Tensor::ln1_post_weight, Tensor::ln1_weight, a_.branch1, a_.branch1_norm};
+    return {Tensor::output_weight, Tensor::output_bias, Tensor::ln1_post_weight,
+            Tensor::ln1_weight,    a_.branch1,          a_.branch1_norm};
   }
   Branch cross_branch() const {
-    return {Tensor::cross_output_weight, Tensor::cross_output_bias, Tensor::ln_cross_post_weight, Tensor::ln_cross_weight,
-            a_.branch_cross, a_.branch_cross_norm};
+    return {Tensor::cross_output_weight, Tensor::cross_output_bias, Tensor::ln_cross_post_weight,
+            Tensor::ln_cross_weight,     a_.branch_cross,           a_.branch_cross_norm};
   }
   Branch feed_forward_branch() const {
-    return {Tensor::down_weight, Tensor::down_bias, Tensor::ln2_post_weight, Tensor::ln2_weight, a_.branch2, a_.branch2_norm};
+    return {Tensor::down_weight, Tensor::down_bias, Tensor::ln2_post_weight,
+            Tensor::ln2_weight,  a_.branch2,        a_.branch2_norm};
   }
 
   static constexpr auto norm_kernel() { return norm_form(fixed<L::norm>); }
@@ -72,46 +76,88 @@ class Block {
   const W* matrix(Tensor tensor) const { return w_.matrix(tensor, layer_); }
 
   void normalise(Tensor weight, const NormStatistics& kept, const float* x, float* y, const float* residual = nullptr) {
-    norm_rows(on_, norm_kernel(), NormArgs<float>{.y = y, .x = x, .residual = residual, .gain = vector(weight),
-              .bias = vector(bias_of(weight)), .mean = kept.mean, .scale = kept.scale, .rows = pass_.tokens, .width = d_model});
+    norm_rows(on_, norm_kernel(),
+              NormArgs<float>{.y = y,
+                              .x = x,
+                              .residual = residual,
+                              .gain = vector(weight),
+                              .bias = vector(bias_of(weight)),
+                              .mean = kept.mean,
+                              .scale = kept.scale,
+                              .rows = pass_.tokens,
+                              .width = d_model});
   }
   void product(float* y, const float* x, Tensor weight, const float* bias, int in, int out, std::int64_t y_stride = 0,
                const float* residual = nullptr) {
-    linear(on_, LinearArgs<float, W>{.y = y, .x = x, .w = matrix(weight), .bias = bias, .residual = residual,
-           .rows = pass_.tokens, .in = in, .out = out, .y_stride = y_stride});
+    linear(on_, LinearArgs<float, W>{.y = y,
+                                     .x = x,
+                                     .w = matrix(weight),
+                                     .bias = bias,
+                                     .residual = residual,
+                                     .rows = pass_.tokens,
+                                     .in = in,
+                                     .out = out,
+                                     .y_stride = y_stride});
   }
 
   /// q | k | v = h1 W^T + bias, and with them gate | up when both read one norm and have no biases of their own.
   void project_heads() {
     constexpr bool biased = L::biases.qkv || (one_product<L> && L::biases.feed_forward);
     constexpr bool together = one_product<L> && !biased;
-    product(a_.fused, a_.h1, Tensor::q_weight, vector(Tensor::q_bias), d_model, together ? fused_width<L> : L::qkv_width,
-            fused_width<L>);
+    product(a_.fused, a_.h1, Tensor::q_weight, vector(Tensor::q_bias), d_model,
+            together ? fused_width<L> : L::qkv_width, fused_width<L>);
     if constexpr (one_product<L> && !together) project_feed_forward();
   }
   void project_feed_forward() {
     constexpr bool gated = policy_t<L::activation>::gated;
     constexpr bool inside = one_product<L>;
-    product(a_.ffn_in, a_.h2, gated ? Tensor::gate_weight : Tensor::up_weight, vector(gated ? Tensor::gate_bias : Tensor::up_bias),
-            d_model, L::ffn_in_width, inside ? fused_width<L> : L::ffn_in_width);
+    product(a_.ffn_in, a_.h2, gated ? Tensor::gate_weight : Tensor::up_weight,
+            vector(gated ? Tensor::gate_bias : Tensor::up_bias), d_model, L::ffn_in_width,
+            inside ? fused_width<L> : L::ffn_in_width);
   }
   HeadsArgs<float> heads_args() const {
-    return {.q = a_.q, .k = a_.k, .v = a_.v, .qkv = a_.fused, .q_gain = vector(Tensor::q_norm_weight),
-            .k_gain = vector(Tensor::k_norm_weight), .q_bias = vector(Tensor::q_norm_bias), .k_bias = vector(Tensor::k_norm_bias),
-            .position = pass_.positions, .kv_row = pass_.kv_rows, .tokens = pass_.tokens, .heads = L::heads,
-            .kv_heads = L::kv_heads, .head_dim = L::head_dim, .qkv_stride = fused_width<L>,
-            .per_head_gain = L::qk_norm.width == QKWidth::head_own_weights, .all_heads = L::qk_norm.width == QKWidth::all_heads,
+    return {.q = a_.q,
+            .k = a_.k,
+            .v = a_.v,
+            .qkv = a_.fused,
+            .q_gain = vector(Tensor::q_norm_weight),
+            .k_gain = vector(Tensor::k_norm_weight),
+            .q_bias = vector(Tensor::q_norm_bias),
+            .k_bias = vector(Tensor::k_norm_bias),
+            .position = pass_.positions,
+            .kv_row = pass_.kv_rows,
+            .tokens = pass_.tokens,
+            .heads = L::heads,
+            .kv_heads = L::kv_heads,
+            .head_dim = L::head_dim,
+            .qkv_stride = fused_width<L>,
+            .per_head_gain = L::qk_norm.width == QKWidth::head_own_weights,
+            .all_heads = L::qk_norm.width == QKWidth::all_heads,
             .norm_after_rope = L::qk_norm.after_rope};
   }
   AttendArgs<float> attend_args() const {
-    return {.o = a_.attended, .q = a_.q, .k = a_.k, .v = a_.v, .lse = a_.lse, .segments = pass_.segments.data(),
-            .segment_count = static_cast<int>(pass_.segments.size()), .heads = L::heads, .kv_heads = L::kv_heads,
+    return {.o = a_.attended,
+            .q = a_.q,
+            .k = a_.k,
+            .v = a_.v,
+            .lse = a_.lse,
+            .segments = pass_.segments.data(),
+            .segment_count = static_cast<int>(pass_.segments.size()),
+            .heads = L::heads,
+            .kv_heads = L::kv_heads,
             .head_dim = L::head_dim};
   }
   AttendArgs<float> cross_args() const {
-    return {.o = a_.cross_attended, .q = a_.cross_q, .k = a_.cross_k, .v = a_.cross_v, .lse = a_.cross_lse,
-            .segments = pass_.cross_segments.data(), .segment_count = static_cast<int>(pass_.cross_segments.size()),
-            .heads = L::heads, .kv_heads = L::kv_heads, .head_dim = L::head_dim};
+    return {.o = a_.cross_attended,
+            .q = a_.cross_q,
+            .k = a_.cross_k,
+            .v = a_.cross_v,
+            .lse = a_.cross_lse,
+            .segments = pass_.cross_segments.data(),
+            .segment_count = static_cast<int>(pass_.cross_segments.size()),
+            .heads = L::heads,
+            .kv_heads = L::kv_heads,
+            .head_dim = L::head_dim};
   }
   auto score() const { return score_form<L>(tables_, w_.vector(Tensor::relative_bias)); }
 
@@ -129,13 +175,22 @@ class Block {
     attend(on_, Bidirectional{}, cross_score_form<L>(), cross_args());
   }
   void source_product(float* y, Tensor weight, Tensor bias) {
-    linear(on_, LinearArgs<float, W>{.y = y, .x = pass_.source, .w = matrix(weight), .bias = vector(bias),
-           .rows = pass_.source_tokens, .in = d_model, .out = L::kv_width});
+    linear(on_, LinearArgs<float, W>{.y = y,
+                                     .x = pass_.source,
+                                     .w = matrix(weight),
+                                     .bias = vector(bias),
+                                     .rows = pass_.source_tokens,
+                                     .in = d_model,
+                                     .out = L::kv_width});
   }
   void feed_forward() {
     if constexpr (!one_product<L>) project_feed_forward();
-    activate(on_, L::activation, ActivateArgs<float>{.y = a_.activated, .x = a_.ffn_in, .rows = pass_.tokens,
-             .width = L::dims.d_ff, .x_stride = one_product<L> ? fused_width<L> : 0});
+    activate(on_, L::activation,
+             ActivateArgs<float>{.y = a_.activated,
+                                 .x = a_.ffn_in,
+                                 .rows = pass_.tokens,
+                                 .width = L::dims.d_ff,
+                                 .x_stride = one_product<L> ? fused_width<L> : 0});
   }
 
   /// y = x + f, x + N(f) or N(x + f), with f = input W^T + bias.
@@ -162,12 +217,12 @@ class Block {
 
 /// Memory for the gradients inside one block; shared by the layers.
 struct BlockGradients {
-  float* branch = nullptr;     // [T, d_model]
-  float* h = nullptr;          // [T, d_model]
-  float* wide = nullptr;       // [T, max(q_width, d_ff)]
-  float* fused = nullptr;      // [T, max(fused_width, ffn_in_width)]
-  float* q = nullptr;          // [T, q_width]
-  float* k = nullptr;          // [max(T, S), kv_width]
+  float* branch = nullptr;  // [T, d_model]
+  float* h = nullptr;       // [T, d_model]
+  float* wide = nullptr;    // [T, max(q_width, d_ff)]
+  float* fused = nullptr;   // [T, max(fused_width, ffn_in_width)]
+  float* q = nullptr;       // [T, q_width]
+  float* k = nullptr;       // [max(T, S), kv_width]
   float* v = nullptr;
 };
 
@@ -184,12 +239,13 @@ BlockGradients plan_block_gradients(Slab& slab, std::int64_t tokens, std::int64_
   return g;
 }
 
-/// The backward of Block: reads the activations that a forward with `keep` left, accumulates the gradients of parameters.
+/// The backward of Block: reads the activations that a forward with `keep` left, accumulates the gradients of
+/// parameters.
 template <class L, class Device, class W>
 class BlockBackward : Block<L, Device, W> {
   using Base = Block<L, Device, W>;
-  using typename Base::Branch;
   using Base::a_, Base::d_model, Base::layer_, Base::matrix, Base::on_, Base::parallel, Base::pass_, Base::vector;
+  using typename Base::Branch;
 
  public:
   /// `dsource`: [S, d_model] gradient of the encoder's output, +=; null without one.
@@ -203,15 +259,16 @@ class BlockBackward : Block<L, Device, W> {
     if constexpr (L::cross_attention) {
       branch_backward(this->cross_branch(), a_.cross_attended, L::q_width, dx, g_.wide);
       attend_source_backward();
-      input_backward(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, Tensor::cross_q_weight, Tensor::cross_q_bias, a_.hc, g_.q,
-                     L::q_width, dx);
+      input_backward(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, Tensor::cross_q_weight, Tensor::cross_q_bias, a_.hc,
+                     g_.q, L::q_width, dx);
     }
     if constexpr (parallel) {
       parallel_attention_backward(dx);
     } else {
       branch_backward(this->attention_branch(), a_.attended, L::q_width, dx, g_.wide);
       attend_tokens_backward();
-      input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused, L::qkv_width, dx);
+      input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused,
+                     L::qkv_width, dx);
     }
   }
 
@@ -219,15 +276,34 @@ class BlockBackward : Block<L, Device, W> {
   float* dvector(Tensor tensor) const { return dw_.vector(tensor, layer_); }
   float* dmatrix(Tensor tensor) const { return dw_.matrix(tensor, layer_); }
 
-  void normalise_backward(Tensor weight, const NormStatistics& kept, const float* x, const float* dy, float* dx, bool accumulate) {
-    norm_rows_backward(on_, Base::norm_kernel(), NormBackwardArgs<float>{.dx = dx, .dy = dy, .x = x, .gain = vector(weight),
-                       .mean = kept.mean, .scale = kept.scale, .dgain = dvector(weight), .dbias = dvector(Base::bias_of(weight)),
-                       .rows = pass_.tokens, .width = d_model, .accumulate = accumulate});
+  void normalise_backward(Tensor weight, const NormStatistics& kept, const float* x, const float* dy, float* dx,
+                          bool accumulate) {
+    norm_rows_backward(on_, Base::norm_kernel(),
+                       NormBackwardArgs<float>{.dx = dx,
+                                               .dy = dy,
+                                               .x = x,
+                                               .gain = vector(weight),
+                                               .mean = kept.mean,
+                                               .scale = kept.scale,
+                                               .dgain = dvector(weight),
+                                               .dbias = dvector(Base::bias_of(weight)),
+                                               .rows = pass_.tokens,
+                                               .width = d_model,
+                                               .accumulate = accumulate});
   }
   void product_backward(float* dx, const float* dy, const float* x, Tensor weight, Tensor bias, int in, int out,
                         std::int64_t rows, bool accumulate = false, std::int64_t dy_stride = 0) {
-    linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dx, .dw = dmatrix(weight), .dbias = dvector(bias), .dy = dy, .x = x,
-                    .w = matrix(weight), .rows = rows, .in = in, .out = out, .dy_stride = dy_stride, .accumulate = accumulate});
+    linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dx,
+                                                      .dw = dmatrix(weight),
+                                                      .dbias = dvector(bias),
+                                                      .dy = dy,
+                                                      .x = x,
+                                                      .w = matrix(weight),
+                                                      .rows = rows,
+                                                      .in = in,
+                                                      .out = out,
+                                                      .dy_stride = dy_stride,
+                                                      .accumulate = accumulate});
   }
 
   /// Backward of add_branch: dx becomes the gradient of the residual x, dinput that of the branch's input.
@@ -243,8 +319,8 @@ class BlockBackward : Block<L, Device, W> {
     product_backward(dinput, dbranch, input, b.weight, b.bias, width, d_model, pass_.tokens);
   }
   /// Backward of the product that reads a block's (normalised) input h: dx += dh through the norm.
-  void input_backward(Tensor norm, const NormStatistics& kept, const float* x, Tensor weight, Tensor bias, const float* h,
-                      const float* dy, int out, float* dx, std::int64_t dy_stride = 0) {
+  void input_backward(Tensor norm, const NormStatistics& kept, const float* x, Tensor weight, Tensor bias,
+                      const float* h, const float* dy, int out, float* dx, std::int64_t dy_stride = 0) {
     if constexpr (L::layout.norm_input) {
       product_backward(g_.h, dy, h, weight, bias, d_model, out, pass_.tokens, false, dy_stride);
       normalise_backward(norm, kept, x, g_.h, dx, true);
@@ -254,14 +330,20 @@ class BlockBackward : Block<L, Device, W> {
   }
 
   void activation_backward(float* d_in, std::int64_t stride) {
-    activate_backward(on_, L::activation, ActivateBackwardArgs<float>{.dx = d_in, .dy = g_.wide, .x = a_.ffn_in,
-                      .rows = pass_.tokens, .width = L::dims.d_ff, .x_stride = one_product<L> ? fused_width<L> : 0,
-                      .dx_stride = stride});
+    activate_backward(on_, L::activation,
+                      ActivateBackwardArgs<float>{.dx = d_in,
+                                                  .dy = g_.wide,
+                                                  .x = a_.ffn_in,
+                                                  .rows = pass_.tokens,
+                                                  .width = L::dims.d_ff,
+                                                  .x_stride = one_product<L> ? fused_width<L> : 0,
+                                                  .dx_stride = stride});
   }
   /// In a parallel block attention still needs the gradient of the output: its share of dx is added at the end.
   void feed_forward_backward(float* dx) {
     constexpr bool gated = policy_t<L::activation>::gated;
-    constexpr Tensor weight = gated ? Tensor::gate_weight : Tensor::up_weight, bias = gated ? Tensor::gate_bias : Tensor::up_bias;
+    constexpr Tensor weight = gated ? Tensor::gate_weight : Tensor::up_weight,
+                     bias = gated ? Tensor::gate_bias : Tensor::up_bias;
     if constexpr (one_product<L>) {
       activation_backward(g_.fused + L::qkv_width, fused_width<L>);
     } else if constexpr (parallel) {
@@ -279,30 +361,44 @@ class BlockBackward : Block<L, Device, W> {
     attend_tokens_backward();
     if constexpr (one_product<L>) {
       constexpr bool gated = policy_t<L::activation>::gated;
-      product_backward(g_.h, g_.fused, a_.h1, Tensor::q_weight, Tensor::q_bias, d_model, L::qkv_width, pass_.tokens, false,
-                       fused_width<L>);
+      product_backward(g_.h, g_.fused, a_.h1, Tensor::q_weight, Tensor::q_bias, d_model, L::qkv_width, pass_.tokens,
+                       false, fused_width<L>);
       product_backward(g_.h, g_.fused + L::qkv_width, a_.h1, gated ? Tensor::gate_weight : Tensor::up_weight,
-                       gated ? Tensor::gate_bias : Tensor::up_bias, d_model, L::ffn_in_width, pass_.tokens, true, fused_width<L>);
+                       gated ? Tensor::gate_bias : Tensor::up_bias, d_model, L::ffn_in_width, pass_.tokens, true,
+                       fused_width<L>);
       normalise_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, g_.h, dx, true);
     } else {
-      input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused, L::qkv_width, dx);
+      input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused,
+                     L::qkv_width, dx);
       add(on_, AddArgs<float>{.y = dx, .a = dx, .b = g_.branch, .count = pass_.tokens * d_model});
     }
   }
 
   /// From g_.wide, the gradient of `attended`, to that of q | k | v in g_.fused.
   void attend_tokens_backward() {
-    attend_backward(on_, L::mask, this->score(), AttendBackwardArgs<float>{.dq = g_.q, .dk = g_.k, .dv = g_.v,
-                    .dtable = dw_.vector(Tensor::relative_bias), .d_o = g_.wide, .forward = this->attend_args()});
-    prepare_heads_backward(on_, Base::qk_norm_kernel(), rotation<L>(this->tables_), HeadsBackwardArgs<float>{.dqkv = g_.fused,
-                           .dq = g_.q, .dk = g_.k, .dv = g_.v, .dq_gain = dvector(Tensor::q_norm_weight),
-                           .dk_gain = dvector(Tensor::k_norm_weight), .dq_bias = dvector(Tensor::q_norm_bias),
-                           .dk_bias = dvector(Tensor::k_norm_bias), .forward = this->heads_args()});
+    attend_backward(on_, L::mask, this->score(),
+                    AttendBackwardArgs<float>{.dq = g_.q,
+                                              .dk = g_.k,
+                                              .dv = g_.v,
+                                              .dtable = dw_.vector(Tensor::relative_bias),
+                                              .d_o = g_.wide,
+                                              .forward = this->attend_args()});
+    prepare_heads_backward(on_, Base::qk_norm_kernel(), rotation<L>(this->tables_),
+                           HeadsBackwardArgs<float>{.dqkv = g_.fused,
+                                                    .dq = g_.q,
+                                                    .dk = g_.k,
+                                                    .dv = g_.v,
+                                                    .dq_gain = dvector(Tensor::q_norm_weight),
+                                                    .dk_gain = dvector(Tensor::k_norm_weight),
+                                                    .dq_bias = dvector(Tensor::q_norm_bias),
+                                                    .dk_bias = dvector(Tensor::k_norm_bias),
+                                                    .forward = this->heads_args()});
   }
   /// From g_.wide to the gradient of cross_q in g_.q; that of the encoder's output is added to dsource.
   void attend_source_backward() {
-    attend_backward(on_, Bidirectional{}, cross_score_form<L>(), AttendBackwardArgs<float>{.dq = g_.q, .dk = g_.k, .dv = g_.v,
-                    .d_o = g_.wide, .forward = this->cross_args()});
+    attend_backward(
+        on_, Bidirectional{}, cross_score_form<L>(),
+        AttendBackwardArgs<float>{.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()});
     product_backward(dsource_, g_.k, pass_.source, Tensor::cross_k_weight, Tensor::cross_k_bias, d_model, L::kv_width,
                      pass_.source_tokens, true);
     product_backward(dsource_, g_.v, pass_.source, Tensor::cross_v_weight, Tensor::cross_v_bias, d_model, L::kv_width,

@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "typeformer/core/error.hpp"
+#include "typeformer/kernel/buffer.hpp"
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/model/layers.hpp"
-#include "typeformer/kernel/buffer.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// Sizes of a state. `capacity` is positions per sequence (0: the model's max_seq). A prompt is read in chunks of at most
-/// `chunk` tokens per sequence, which bounds the memory of a pass.
+/// Sizes of a state. `capacity` is positions per sequence (0: the model's max_seq). A prompt is read in chunks of at
+/// most `chunk` tokens per sequence, which bounds the memory of a pass.
 struct StateOptions {
   int sequences = 1;
   int capacity = 0;
   int chunk = 512;
 };
 
-/// The keys and values of every layer of a stack S for a number of sequences. A layer whose mask looks back a limited number of
-/// keys keeps a ring of reach + chunk - 1 positions; the others keep all `capacity`.
+/// The keys and values of every layer of a stack S for a number of sequences. A layer whose mask looks back a limited
+/// number of keys keeps a ring of reach + chunk - 1 positions; the others keep all `capacity`.
 template <class S, class Device>
 class KVCache {
  public:
@@ -38,8 +38,8 @@ class KVCache {
       reach_.push_back(back);
     });
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto size = static_cast<std::size_t>(slots(S::layer_kind(layer))) * static_cast<std::size_t>(options_.sequences) *
-                        static_cast<std::size_t>(S::kv_width);
+      const auto size = static_cast<std::size_t>(slots(S::layer_kind(layer))) *
+                        static_cast<std::size_t>(options_.sequences) * static_cast<std::size_t>(S::kv_width);
       keys_.emplace_back(on, size);
       values_.emplace_back(on, size);
     }
@@ -61,15 +61,18 @@ class KVCache {
   void reset() { std::fill(lengths_.begin(), lengths_.end(), 0); }
   void reset(int sequence) { lengths_[index("reset", sequence)] = 0; }
 
-  /// Forgets the positions from `length` on. Throws Error when a layer's ring has already lost keys that are needed again.
+  /// Forgets the positions from `length` on. Throws Error when a layer's ring has already lost keys that are needed
+  /// again.
   void truncate(int sequence, int length) {
     int& held = lengths_[index("truncate", sequence)];
     if (length < 0 || length > held)
       throw Error("truncate", "length", "0 to " + std::to_string(held), std::to_string(length));
     for (std::size_t kind = 0; kind < slots_.size(); ++kind)
       if (reach_[kind] && length > 0 && std::max(0, length - reach_[kind] + 1) < held - slots_[kind])
-        throw Error("truncate", "length", "a length whose window is still held (the last " + std::to_string(slots_[kind]) +
-                    " of " + std::to_string(held) + " positions are)", std::to_string(length));
+        throw Error("truncate", "length",
+                    "a length whose window is still held (the last " + std::to_string(slots_[kind]) + " of " +
+                        std::to_string(held) + " positions are)",
+                    std::to_string(length));
     held = length;
   }
 

@@ -2,7 +2,8 @@
 ///
 ///   source ids -> embedding -> encoder block x n -> final norm ----------------+  [S, d_model]
 ///                                                                              v
-///   target ids -> embedding -> decoder block (attention, cross-attention, feed-forward) x n -> final norm -> head -> logits
+///   target ids -> embedding -> decoder block (attention, cross-attention, feed-forward) x n -> final norm -> head ->
+///   logits
 ///
 /// and for training the same upward. S, T: tokens of all source and target sequences together.
 #pragma once
@@ -29,7 +30,8 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
     const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(Decoder::kv_width);
     keys_.clear();
     values_.clear();
-    for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) keys_.emplace_back(on, size), values_.emplace_back(on, size);
+    for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
+      keys_.emplace_back(on, size), values_.emplace_back(on, size);
     this->reset();
   }
   float* source_keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
@@ -57,19 +59,25 @@ namespace detail {
 template <class M, class Device, class W>
 Stack<typename M::Encoder, Device, W> encoder_of(const Model<M, Device, W>& model) {
   const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(), "encoder.", model.weights().stack("encoder."), table, model.encoder_tables(),
+  return {model.device(),
+          "encoder.",
+          model.weights().stack("encoder."),
+          table,
+          model.encoder_tables(),
           model.encoder_position_rows().data()};
 }
 template <class M, class Device, class W>
 Stack<typename M::Decoder, Device, W> decoder_of(const Model<M, Device, W>& model) {
   const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(), "decoder.", model.weights().stack("decoder."), table, model.tables(), model.position_rows().data()};
+  return {model.device(), "decoder.",     model.weights().stack("decoder."),
+          table,          model.tables(), model.position_rows().data()};
 }
 template <class M, class Device, class W>
 Head<typename M::Decoder, Device, W> decoder_head_of(const Model<M, Device, W>& model) {
   const auto decoder = model.weights().stack("decoder.");
   const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(), M::Decoder::tied ? table : decoder.matrix(Tensor::head_weight), decoder.vector(Tensor::head_bias)};
+  return {model.device(), M::Decoder::tied ? table : decoder.matrix(Tensor::head_weight),
+          decoder.vector(Tensor::head_bias)};
 }
 
 /// Where the queries of each target sequence find the keys of its source.
@@ -81,14 +89,16 @@ inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std
   for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
     if (target_lengths[s] == 0) continue;
     const Segment& target = targets[next++];
-    segments.push_back({.query_row = target.query_row, .key_row = key_row, .queries = target.queries, .keys = source_lengths[s]});
+    segments.push_back(
+        {.query_row = target.query_row, .key_row = key_row, .queries = target.queries, .keys = source_lengths[s]});
   }
   return segments;
 }
 
 inline void check_pair(std::string_view operation, const Batch& source, const Batch& target) {
   if (source.lengths.size() != target.lengths.size())
-    throw Error(operation, "target", std::to_string(source.lengths.size()) + " sequences, one per source", std::to_string(target.lengths.size()));
+    throw Error(operation, "target", std::to_string(source.lengths.size()) + " sequences, one per source",
+                std::to_string(target.lengths.size()));
 }
 
 /// A whole pass through both stacks, without a cache.
@@ -120,15 +130,18 @@ struct PairPass {
     cross = cross_segments(target.segments(0), to.lengths, from.lengths);
     encoder = plan<Encoder>(model.device(), source_memory, source.tokens(), 0, keep);
     decoder = plan<Decoder>(model.device(), target_memory, target.tokens(), source.tokens(), keep);
-    encoder_of(model).forward(source, encoder, static_cast<KVCache<Encoder, Device>*>(nullptr),            // [S, d_model]
-                              [&](int kind) { return source.of_kind(kind); }, no_source, observer);
-    decoder_of(model).forward(target, decoder, static_cast<KVCache<Decoder, Device>*>(nullptr),            // [T, d_model]
-                              [&](int kind) { return target_of_kind(kind); }, no_source, observer);
+    encoder_of(model).forward(
+        source, encoder, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
+        [&](int kind) { return source.of_kind(kind); }, no_source, observer);
+    decoder_of(model).forward(
+        target, decoder, static_cast<KVCache<Decoder, Device>*>(nullptr),  // [T, d_model]
+        [&](int kind) { return target_of_kind(kind); }, no_source, observer);
   }
 
  private:
   template <class S>
-  static StackActivations plan(Device& on, Workspace<Device>& memory, std::int64_t tokens, std::int64_t source_tokens, bool keep) {
+  static StackActivations plan(Device& on, Workspace<Device>& memory, std::int64_t tokens, std::int64_t source_tokens,
+                               bool keep) {
     Slab size;
     plan_stack<S>(size, tokens, source_tokens, keep, false);
     Slab slab(memory.floats(on, size.used()));
@@ -143,7 +156,7 @@ template <EncoderDecoderComposition M, class Device, Storage W, class Observer =
 Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batch& target, Observer observer = {}) {
   constexpr int vocab = M::Decoder::dims.vocab;
   detail::PairPass<M, Device> pass;
-  pass.run(model, source, target, false, observer);                                       // [T, d_model]
+  pass.run(model, source, target, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(model.device(), target.ids.size() * static_cast<std::size_t>(vocab));
   detail::decoder_head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
@@ -152,21 +165,22 @@ Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batc
 
 /// The mean cross-entropy of the labels of the target (see loss of one stack).
 template <EncoderDecoderComposition M, class Device, Storage W>
-float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target, std::span<const std::int32_t> labels,
-           const LossOptions& options = {}) {
+float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
+           std::span<const std::int32_t> labels, const LossOptions& options = {}) {
   detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
   detail::PairPass<M, Device> pass;
   NoObserver observer;
   pass.run(model, source, target, false, observer);
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
-  return detail::decoder_head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
+  return detail::decoder_head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr,
+                                             nullptr);
 }
 
 /// The loss, and its gradients through both stacks added to `gradients`.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
-                         std::span<const std::int32_t> labels, Gradients<M, Device>& gradients, const LossOptions& options = {},
-                         Observer observer = {}) {
+                         std::span<const std::int32_t> labels, Gradients<M, Device>& gradients,
+                         const LossOptions& options = {}, Observer observer = {}) {
   using Encoder = detail::Stack<typename M::Encoder, Device, W>;
   using Decoder = detail::Stack<typename M::Decoder, Device, W>;
   detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
@@ -184,23 +198,27 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
   const float value = detail::decoder_head_of(model).loss(
       pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
       M::Decoder::tied ? dtable : in_decoder.matrix(Tensor::head_weight), in_decoder.vector(Tensor::head_bias));
-  detail::decoder_of(model).backward(pass.target, pass.decoder, [&](int kind) { return pass.target_of_kind(kind); }, in_decoder,
-                                     dtable, dtarget.data(), dsource.data(), scratch.data(), observer);
-  detail::encoder_of(model).backward(pass.source, pass.encoder, [&](int kind) { return pass.source.of_kind(kind); }, in_encoder,
-                                     dtable, dsource.data(), nullptr, scratch.data(), observer);
+  detail::decoder_of(model).backward(
+      pass.target, pass.decoder, [&](int kind) { return pass.target_of_kind(kind); }, in_decoder, dtable,
+      dtarget.data(), dsource.data(), scratch.data(), observer);
+  detail::encoder_of(model).backward(
+      pass.source, pass.encoder, [&](int kind) { return pass.source.of_kind(kind); }, in_encoder, dtable,
+      dsource.data(), nullptr, scratch.data(), observer);
   return value;
 }
 
-/// Reads the sources into a state: runs the encoder and keeps the keys and values that each decoder layer makes of its output.
-/// source.lengths has one entry per sequence of the state. Forgets what the state held.
+/// Reads the sources into a state: runs the encoder and keeps the keys and values that each decoder layer makes of its
+/// output. source.lengths has one entry per sequence of the state. Forgets what the state held.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
-void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& source, Observer observer = {}) {
+void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& source,
+            Observer observer = {}) {
   using Encoder = typename M::Encoder;
   using Decoder = typename M::Decoder;
   detail::check_batch("encode", source, Encoder::dims.vocab);
   detail::check_positions<Encoder>("encode", source);
   if (static_cast<int>(source.lengths.size()) != state.sequences())
-    throw Error("encode", "source", std::to_string(state.sequences()) + " sequences, as the state has", std::to_string(source.lengths.size()));
+    throw Error("encode", "source", std::to_string(state.sequences()) + " sequences, as the state has",
+                std::to_string(source.lengths.size()));
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   pass.set(on, source, Encoder::layer_kinds);
@@ -208,14 +226,20 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
   detail::plan_stack<Encoder>(size, pass.tokens(), 0, false, false);
   detail::Slab slab(state.workspace().floats(on, size.used()));
   auto a = detail::plan_stack<Encoder>(slab, pass.tokens(), 0, false, false);
-  detail::encoder_of(model).forward(pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),                // [S, d_model]
-                                    [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
+  detail::encoder_of(model).forward(
+      pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
+      [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
   state.set_source(on, source.lengths, pass.tokens());
   const auto w = model.weights().stack("decoder.");
-  for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) {                                             // [S, kv_width]
+  for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) {  // [S, kv_width]
     const auto project = [&](float* y, Tensor weight, Tensor bias) {
-      linear(on, LinearArgs<float, W>{.y = y, .x = a.normed, .w = w.matrix(weight, layer), .bias = w.vector(bias, layer),
-             .rows = pass.tokens(), .in = Decoder::dims.d_model, .out = Decoder::kv_width});
+      linear(on, LinearArgs<float, W>{.y = y,
+                                      .x = a.normed,
+                                      .w = w.matrix(weight, layer),
+                                      .bias = w.vector(bias, layer),
+                                      .rows = pass.tokens(),
+                                      .in = Decoder::dims.d_model,
+                                      .out = Decoder::kv_width});
     };
     project(state.source_keys(layer), Tensor::cross_k_weight, Tensor::cross_k_bias);
     project(state.source_values(layer), Tensor::cross_v_weight, Tensor::cross_v_bias);
@@ -226,8 +250,9 @@ namespace detail {
 
 /// One pass of target tokens through the decoder's cache.
 template <class M, class Device, class W, class Observer>
-StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch,
-                             std::span<const int> first, std::span<const int> count, Observer& observer) {
+StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state,
+                             const Batch& batch, std::span<const int> first, std::span<const int> count,
+                             Observer& observer) {
   using Decoder = typename M::Decoder;
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
@@ -254,13 +279,15 @@ StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderSta
 
 /// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
-Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch, Observer observer = {}) {
+Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch,
+              Observer observer = {}) {
   using Decoder = typename M::Decoder;
   constexpr int vocab = Decoder::dims.vocab;
   for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
     if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
       throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
-  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(vocab)), vocab};
+  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(vocab)),
+                vocab};
   detail::extend_in_chunks(
       static_cast<KVCache<Decoder, Device>&>(state), batch,
       [&](std::span<const int> first, std::span<const int> count) {

@@ -14,7 +14,8 @@ struct Logits {
   int vocab = 0;
   std::int64_t rows() const { return vocab ? static_cast<std::int64_t>(values.size()) / vocab : 0; }
   std::span<const float> operator[](std::int64_t row) const {
-    return std::span(values).subspan(static_cast<std::size_t>(row) * static_cast<std::size_t>(vocab), static_cast<std::size_t>(vocab));
+    return std::span(values).subspan(static_cast<std::size_t>(row) * static_cast<std::size_t>(vocab),
+                                     static_cast<std::size_t>(vocab));
   }
 };
 
@@ -38,28 +39,46 @@ class Head {
   void logits(float* y, const float* hidden, std::int64_t rows) {
     raw_logits(y, hidden, rows);
     if constexpr (S::logit_scale != 1.f || S::final_softcap != 0.f)
-      shape_logits(on_, ShapeLogitsArgs{.y = y, .count = rows * vocab, .factor = S::logit_scale, .cap = S::final_softcap});
+      shape_logits(on_,
+                   ShapeLogitsArgs{.y = y, .count = rows * vocab, .factor = S::logit_scale, .cap = S::final_softcap});
   }
 
-  /// The mean loss over labels >= 0 (0 when there are none). With `dhidden` also its gradients: of the hidden states (=), the
-  /// head's matrix and bias (+=). Logits are made a few rows at a time and never kept whole.
-  float loss(const float* hidden, const std::int32_t* labels, std::span<const std::int32_t> host_labels, const LossOptions& options,
-             float* dhidden, float* dmatrix, float* dbias) {
+  /// The mean loss over labels >= 0 (0 when there are none). With `dhidden` also its gradients: of the hidden states
+  /// (=), the head's matrix and bias (+=). Logits are made a few rows at a time and never kept whole.
+  float loss(const float* hidden, const std::int32_t* labels, std::span<const std::int32_t> host_labels,
+             const LossOptions& options, float* dhidden, float* dmatrix, float* dbias) {
     const auto rows = static_cast<std::int64_t>(host_labels.size());
-    const auto counted = std::count_if(host_labels.begin(), host_labels.end(), [](std::int32_t label) { return label >= 0; });
-    const std::int64_t chunk = std::clamp<std::int64_t>((std::int64_t{4} << 20) / vocab, 1, std::max<std::int64_t>(rows, 1));
-    Buffer<Device, float> logits(on_, static_cast<std::size_t>(chunk * vocab)), losses(on_, static_cast<std::size_t>(rows));
+    const auto counted =
+        std::count_if(host_labels.begin(), host_labels.end(), [](std::int32_t label) { return label >= 0; });
+    const std::int64_t chunk =
+        std::clamp<std::int64_t>((std::int64_t{4} << 20) / vocab, 1, std::max<std::int64_t>(rows, 1));
+    Buffer<Device, float> logits(on_, static_cast<std::size_t>(chunk * vocab)),
+        losses(on_, static_cast<std::size_t>(rows));
     for (std::int64_t first = 0; first < rows; first += chunk) {
       const std::int64_t count = std::min(chunk, rows - first);
       const float* h = hidden + first * d_model;
       raw_logits(logits.data(), h, count);
-      cross_entropy(on_, CrossEntropyArgs{.logits = logits.data(), .labels = labels + first, .loss = losses.data() + first,
-                    .rows = count, .vocab = vocab, .factor = S::logit_scale, .cap = S::final_softcap, .z_loss = options.z_loss,
-                    .smoothing = options.smoothing, .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
-                    .gradient = dhidden != nullptr});
+      cross_entropy(on_, CrossEntropyArgs{.logits = logits.data(),
+                                          .labels = labels + first,
+                                          .loss = losses.data() + first,
+                                          .rows = count,
+                                          .vocab = vocab,
+                                          .factor = S::logit_scale,
+                                          .cap = S::final_softcap,
+                                          .z_loss = options.z_loss,
+                                          .smoothing = options.smoothing,
+                                          .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
+                                          .gradient = dhidden != nullptr});
       if (dhidden)
-        linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dhidden + first * d_model, .dw = dmatrix, .dbias = dbias,
-                        .dy = logits.data(), .x = h, .w = matrix_, .rows = count, .in = d_model, .out = vocab});
+        linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dhidden + first * d_model,
+                                                          .dw = dmatrix,
+                                                          .dbias = dbias,
+                                                          .dy = logits.data(),
+                                                          .x = h,
+                                                          .w = matrix_,
+                                                          .rows = count,
+                                                          .in = d_model,
+                                                          .out = vocab});
     }
     std::vector<float> host(static_cast<std::size_t>(rows));
     losses.download(std::span<float>(host));
@@ -70,7 +89,8 @@ class Head {
 
  private:
   void raw_logits(float* y, const float* hidden, std::int64_t rows) {
-    linear(on_, LinearArgs<float, W>{.y = y, .x = hidden, .w = matrix_, .bias = bias_, .rows = rows, .in = d_model, .out = vocab});
+    linear(on_, LinearArgs<float, W>{
+                    .y = y, .x = hidden, .w = matrix_, .bias = bias_, .rows = rows, .in = d_model, .out = vocab});
   }
   Device& on_;
   const W* matrix_;

@@ -20,7 +20,8 @@ constexpr void with_layer(int layer, F&& f) {
 /// Calls f.operator()<L, kind>() once for every kind of layer.
 template <class M, class F>
 constexpr void for_each_kind(F&& f) {
-  for (int kind = 0; kind < M::layer_kinds; ++kind) visit_kind<M>(kind, f, std::make_integer_sequence<int, M::layer_kinds>{});
+  for (int kind = 0; kind < M::layer_kinds; ++kind)
+    visit_kind<M>(kind, f, std::make_integer_sequence<int, M::layer_kinds>{});
 }
 
 }  // namespace typeformer

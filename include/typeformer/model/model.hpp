@@ -11,9 +11,9 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// The weights of composition M, in the memory of a Device, matrices stored as Weight. All weights are zero at first: load
-/// (io.hpp) or initialise them. The device must outlive the model.
-/// Many threads may run one const model at a time, each with a state of its own.
+/// The weights of composition M, in the memory of a Device, matrices stored as Weight. All weights are zero at first:
+/// load (io.hpp) or initialise them. The device must outlive the model. Many threads may run one const model at a time,
+/// each with a state of its own.
 template <class M, class Device_, Storage Weight_ = float>
 class Model {
  public:
@@ -80,10 +80,13 @@ void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
   for (const Parameter& p : parameters<M>) {
     std::vector<float> values(static_cast<std::size_t>(p.size()));
     stream = detail::mixed(stream, 0);
-    const float deviation = p.initialiser == Initialiser::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
+    const float deviation =
+        p.initialiser == Initialiser::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (p.initialiser == Initialiser::ones) values[i] = 1.f;
-      else if (p.initialiser != Initialiser::zeros) values[i] = deviation * detail::normal(stream, i);
+      if (p.initialiser == Initialiser::ones)
+        values[i] = 1.f;
+      else if (p.initialiser != Initialiser::zeros)
+        values[i] = deviation * detail::normal(stream, i);
     }
     model.weights().set(p, values);
   }

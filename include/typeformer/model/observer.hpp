@@ -9,9 +9,10 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// One intermediate of a pass: [rows, width] floats in the device's memory, valid during the call.
 struct Observed {
-  std::string_view stack;   ///< "", "encoder." or "decoder."
-  std::string_view name;    ///< "embedding", "attention_input", "attention", "hidden", "final_norm", "logits", "hidden_gradient", ...
-  int layer = -1;           ///< -1: of the stack
+  std::string_view stack;  ///< "", "encoder." or "decoder."
+  std::string_view
+      name;  ///< "embedding", "attention_input", "attention", "hidden", "final_norm", "logits", "hidden_gradient", ...
+  int layer = -1;  ///< -1: of the stack
   const float* data = nullptr;
   std::int64_t rows = 0;
   int width = 0;

@@ -11,13 +11,53 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// Every tensor a stack may own. Which of them a composition has, and their shapes, is in parameters<M>.
 enum class Tensor : std::uint8_t {
-  token_embeddings, position_table, embedding_norm_weight, embedding_norm_bias, relative_bias,
-  ln1_weight, ln1_bias, q_weight, k_weight, v_weight, q_bias, k_bias, v_bias,
-  q_norm_weight, q_norm_bias, k_norm_weight, k_norm_bias, output_weight, output_bias, ln1_post_weight, ln1_post_bias,
-  ln_cross_weight, ln_cross_bias, cross_q_weight, cross_k_weight, cross_v_weight, cross_q_bias, cross_k_bias, cross_v_bias,
-  cross_output_weight, cross_output_bias, ln_cross_post_weight, ln_cross_post_bias,
-  ln2_weight, ln2_bias, gate_weight, up_weight, gate_bias, up_bias, down_weight, down_bias, ln2_post_weight, ln2_post_bias,
-  ln_final_weight, ln_final_bias, head_weight, head_bias,
+  token_embeddings,
+  position_table,
+  embedding_norm_weight,
+  embedding_norm_bias,
+  relative_bias,
+  ln1_weight,
+  ln1_bias,
+  q_weight,
+  k_weight,
+  v_weight,
+  q_bias,
+  k_bias,
+  v_bias,
+  q_norm_weight,
+  q_norm_bias,
+  k_norm_weight,
+  k_norm_bias,
+  output_weight,
+  output_bias,
+  ln1_post_weight,
+  ln1_post_bias,
+  ln_cross_weight,
+  ln_cross_bias,
+  cross_q_weight,
+  cross_k_weight,
+  cross_v_weight,
+  cross_q_bias,
+  cross_k_bias,
+  cross_v_bias,
+  cross_output_weight,
+  cross_output_bias,
+  ln_cross_post_weight,
+  ln_cross_post_bias,
+  ln2_weight,
+  ln2_bias,
+  gate_weight,
+  up_weight,
+  gate_bias,
+  up_bias,
+  down_weight,
+  down_bias,
+  ln2_post_weight,
+  ln2_post_bias,
+  ln_final_weight,
+  ln_final_bias,
+  head_weight,
+  head_bias,
   count
 };
 
@@ -28,14 +68,14 @@ enum class Initialiser : std::uint8_t { normal, residual, ones, zeros };
 /// One entry of the table.
 struct Parameter {
   Tensor tensor{};
-  std::string_view stack;      ///< "", "encoder." or "decoder."
-  int layer = -1;              ///< -1: of the stack
-  std::string_view suffix;     ///< "attn.q_proj.weight"
-  std::int64_t rows = 0;       ///< matrices [rows, columns] (out, in); vectors [rows], columns 1
+  std::string_view stack;   ///< "", "encoder." or "decoder."
+  int layer = -1;           ///< -1: of the stack
+  std::string_view suffix;  ///< "attn.q_proj.weight"
+  std::int64_t rows = 0;    ///< matrices [rows, columns] (out, in); vectors [rows], columns 1
   std::int64_t columns = 1;
-  std::int64_t offset = 0;     ///< elements from the start of the matrices or of the vectors
-  bool matrix = false;         ///< stored in the weight type; vectors are float
-  bool decays = false;         ///< takes part in weight decay
+  std::int64_t offset = 0;  ///< elements from the start of the matrices or of the vectors
+  bool matrix = false;      ///< stored in the weight type; vectors are float
+  bool decays = false;      ///< takes part in weight decay
   Initialiser initialiser = Initialiser::normal;
 
   constexpr std::int64_t size() const { return rows * columns; }
@@ -63,13 +103,17 @@ class ParameterWalk {
     if (own_embeddings) embeddings<M>();
     positions<M>();
     if constexpr (!std::is_same_v<policy_t<M::embedding_norm>, NoNorm>)
-      norm<M::embedding_norm>(Tensor::embedding_norm_weight, "embedding_norm.weight", "embedding_norm.bias", M::dims.d_model);
+      norm<M::embedding_norm>(Tensor::embedding_norm_weight, "embedding_norm.weight", "embedding_norm.bias",
+                              M::dims.d_model);
     for (layer_ = 0; layer_ < M::dims.n_layers; ++layer_)
       with_layer<M>(layer_, [this]<class L, int>() { this->template block<L>(); });
     layer_ = -1;
-    if constexpr (M::layout.final_norm) norm<M::norm>(Tensor::ln_final_weight, "ln_final.weight", "ln_final.bias", M::dims.d_model);
-    if constexpr (M::has_head && !M::tied) matrix(Tensor::head_weight, "lm_head.weight", M::dims.vocab, M::dims.d_model);
-    if constexpr (M::has_head && M::biases.head) vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initialiser::zeros);
+    if constexpr (M::layout.final_norm)
+      norm<M::norm>(Tensor::ln_final_weight, "ln_final.weight", "ln_final.bias", M::dims.d_model);
+    if constexpr (M::has_head && !M::tied)
+      matrix(Tensor::head_weight, "lm_head.weight", M::dims.vocab, M::dims.d_model);
+    if constexpr (M::has_head && M::biases.head)
+      vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initialiser::zeros);
   }
   template <class M>
   constexpr void embeddings() {
@@ -100,7 +144,8 @@ class ParameterWalk {
   constexpr void block() {
     constexpr int d = L::dims.d_model;
     constexpr bool together = L::layout.parallel && shares_norm<L::layout>();
-    if constexpr (L::layout.norm_input || L::layout.norm_sum) norm<L::norm>(Tensor::ln1_weight, "ln1.weight", "ln1.bias", d);
+    if constexpr (L::layout.norm_input || L::layout.norm_sum)
+      norm<L::norm>(Tensor::ln1_weight, "ln1.weight", "ln1.bias", d);
     projections(L::q_width, L::kv_width, d, L::biases.qkv);
     if constexpr (together) feed_forward_input<L>(true);
     qk_norms<L>();
@@ -164,7 +209,8 @@ class ParameterWalk {
   constexpr void norm(Tensor weight, std::string_view weight_name, std::string_view bias_name, std::int64_t width) {
     if constexpr (Norm.gain != Gain::none)
       vector(weight, weight_name, width, Norm.gain == Gain::one_plus ? Initialiser::zeros : Initialiser::ones);
-    if constexpr (Norm.bias) vector(static_cast<Tensor>(static_cast<int>(weight) + 1), bias_name, width, Initialiser::zeros);
+    if constexpr (Norm.bias)
+      vector(static_cast<Tensor>(static_cast<int>(weight) + 1), bias_name, width, Initialiser::zeros);
   }
 
   constexpr void matrix(Tensor tensor, std::string_view suffix, std::int64_t rows, std::int64_t columns,
@@ -179,7 +225,8 @@ class ParameterWalk {
     put({tensor, stack_, layer_, suffix, rows, columns, vectors_, false, false, Initialiser::normal});
     vectors_ += rows * columns;
   }
-  constexpr void vector(Tensor tensor, std::string_view suffix, std::int64_t size, Initialiser initialiser, bool follows = false) {
+  constexpr void vector(Tensor tensor, std::string_view suffix, std::int64_t size, Initialiser initialiser,
+                        bool follows = false) {
     if (!follows) vectors_ = aligned(vectors_);
     put({tensor, stack_, layer_, suffix, size, 1, vectors_, false, false, initialiser});
     vectors_ += size;
@@ -189,7 +236,9 @@ class ParameterWalk {
     elements_ += parameter.size();
     ++count_;
   }
-  static constexpr std::int64_t aligned(std::int64_t offset) { return (offset + alignment - 1) / alignment * alignment; }
+  static constexpr std::int64_t aligned(std::int64_t offset) {
+    return (offset + alignment - 1) / alignment * alignment;
+  }
 
   Sink& sink_;
   std::string_view stack_;

@@ -41,12 +41,14 @@ class PassArrays {
 
   /// Tokens first[s] .. first[s] + count[s] - 1 of each sequence of the batch, appended to what the cache holds.
   template <class S>
-  void set(Device& on, const Batch& batch, std::span<const int> first, std::span<const int> count, const KVCache<S, Device>& cache) {
+  void set(Device& on, const Batch& batch, std::span<const int> first, std::span<const int> count,
+           const KVCache<S, Device>& cache) {
     begin(0);
     segments_.resize(S::layer_kinds);
     kv_rows_.resize(S::layer_kinds);
     std::size_t begins = 0;
-    for (int s = 0; s < cache.sequences(); begins += static_cast<std::size_t>(batch.lengths[static_cast<std::size_t>(s)]), ++s) {
+    for (int s = 0; s < cache.sequences();
+         begins += static_cast<std::size_t>(batch.lengths[static_cast<std::size_t>(s)]), ++s) {
       const auto index = static_cast<std::size_t>(s);
       if (count[index] == 0) continue;
       append(s, cache.length(s), count[index], cache);
@@ -66,8 +68,10 @@ class PassArrays {
   /// The pass as layers of a kind see it, without an encoder.
   PassTokens of_kind(int kind) const {
     const auto index = static_cast<std::size_t>(kind);
-    return {.tokens = tokens(), .positions = positions(),
-            .kv_rows = kv_rows_.empty() ? nullptr : rows_on_device_[index].data(), .segments = segments(kind)};
+    return {.tokens = tokens(),
+            .positions = positions(),
+            .kv_rows = kv_rows_.empty() ? nullptr : rows_on_device_[index].data(),
+            .segments = segments(kind)};
   }
 
  private:
@@ -86,8 +90,12 @@ class PassArrays {
       const int slots = cache.slots(kind);
       const std::int64_t base = std::int64_t{sequence} * slots;
       for (int i = 0; i < count; ++i) kv_rows_[static_cast<std::size_t>(kind)].push_back(base + (held + i) % slots);
-      segments_[static_cast<std::size_t>(kind)].push_back(
-          {.query_row = query_row, .key_row = base, .queries = count, .keys = held + count, .first_position = held, .ring = slots});
+      segments_[static_cast<std::size_t>(kind)].push_back({.query_row = query_row,
+                                                           .key_row = base,
+                                                           .queries = count,
+                                                           .keys = held + count,
+                                                           .first_position = held,
+                                                           .ring = slots});
     }
   }
   void upload(Device& on) {
@@ -107,7 +115,8 @@ template <class Device>
 class Workspace {
  public:
   float* floats(Device& on, std::int64_t count) {
-    if (static_cast<std::int64_t>(memory_.size()) < count) memory_ = Buffer<Device, float>(on, static_cast<std::size_t>(count));
+    if (static_cast<std::int64_t>(memory_.size()) < count)
+      memory_ = Buffer<Device, float>(on, static_cast<std::size_t>(count));
     return memory_.data();
   }
 

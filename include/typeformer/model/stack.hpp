@@ -11,18 +11,18 @@ namespace typeformer::inline TYPEFORMER_ABI::detail {
 
 /// The activations of a pass through a stack.
 struct StackActivations {
-  float* raw_embedding = nullptr;      // [T, d_model] before the embedding norm; x without one
+  float* raw_embedding = nullptr;  // [T, d_model] before the embedding norm; x without one
   NormStatistics embedding_norm;
-  float* x = nullptr;                  // [T, d_model] into the first block
+  float* x = nullptr;                    // [T, d_model] into the first block
   std::vector<BlockActivations> blocks;  // one per layer, or (inference) one per kind of layer
   bool per_layer = false;
-  float* hidden = nullptr;             // [T, d_model] out of the last block
-  float* normed = nullptr;             // [T, d_model] after the final norm; hidden without one
+  float* hidden = nullptr;  // [T, d_model] out of the last block
+  float* normed = nullptr;  // [T, d_model] after the final norm; hidden without one
   NormStatistics final_norm;
 };
 
-/// Lays out a pass of `tokens` tokens. `keep`: every layer its own activations, for a backward. `cached`: keys and values live in
-/// a cache.
+/// Lays out a pass of `tokens` tokens. `keep`: every layer its own activations, for a backward. `cached`: keys and
+/// values live in a cache.
 template <class S>
 StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
   constexpr int d = S::dims.d_model;
@@ -66,14 +66,15 @@ class Stack {
       : on_(on), name_(name), w_(weights), token_table_(token_table), tables_(tables), position_rows_(position_rows) {}
 
   /// Token ids to hidden states: a.hidden and a.normed. `cache`: null, or where keys and values are written and read.
-  /// per_kind(kind) gives the PassTokens of a kind; cross(layer, activations) may redirect cross-attention's keys and values.
+  /// per_kind(kind) gives the PassTokens of a kind; cross(layer, activations) may redirect cross-attention's keys and
+  /// values.
   template <class Observer, class PerKind, class Cross>
   void forward(const PassArrays<Device>& pass, StackActivations& a, KVCache<S, Device>* cache, const PerKind& per_kind,
                const Cross& cross, Observer& observer) {
-    embed(pass, a);                                                                                   // [T, d_model]
+    embed(pass, a);  // [T, d_model]
     observer(Observed{name_, "embedding", -1, a.x, pass.tokens(), d_model});
     for (int layer = 0; layer < S::dims.n_layers; ++layer)
-      with_layer<S>(layer, [&]<class L, int kind>() {                                                 // [T, d_model]
+      with_layer<S>(layer, [&]<class L, int kind>() {  // [T, d_model]
         BlockActivations block = a.blocks[static_cast<std::size_t>(a.per_layer ? layer : kind)];
         if (cache) block.k = cache->keys(layer), block.v = cache->values(layer);
         cross(layer, block);
@@ -82,13 +83,14 @@ class Stack {
         step.forward();
         observe_block<L>(observer, layer, block, pass.tokens());
       });
-    if constexpr (S::layout.final_norm) final_norm(pass.tokens(), a);                                 // [T, d_model]
+    if constexpr (S::layout.final_norm) final_norm(pass.tokens(), a);  // [T, d_model]
     observer(Observed{name_, "final_norm", -1, a.normed, pass.tokens(), d_model});
   }
   /// From dx, the gradient of a.normed, to the gradients of every parameter of the stack (+=); dx ends as that of a.x.
   template <class Observer, class PerKind>
-  void backward(const PassArrays<Device>& pass, const StackActivations& a, const PerKind& per_kind, const StackView<float>& gradients,
-                float* dtoken_table, float* dx, float* dsource, float* scratch, Observer& observer) {
+  void backward(const PassArrays<Device>& pass, const StackActivations& a, const PerKind& per_kind,
+                const StackView<float>& gradients, float* dtoken_table, float* dx, float* dsource, float* scratch,
+                Observer& observer) {
     if constexpr (S::layout.final_norm)
       norm_backward<S::norm>(Tensor::ln_final_weight, gradients, a.final_norm, a.hidden, dx, pass.tokens());
     for (int layer = S::dims.n_layers - 1; layer >= 0; --layer)
@@ -118,28 +120,51 @@ class Stack {
  private:
   /// x = scale * token row + position row, then the embedding norm.
   void embed(const PassArrays<Device>& pass, StackActivations& a) {
-    gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding, .table = token_table_, .index = pass.ids(), .tokens = pass.tokens(),
-                .width = d_model, .scale = S::embedding_scale});
+    gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding,
+                                          .table = token_table_,
+                                          .index = pass.ids(),
+                                          .tokens = pass.tokens(),
+                                          .width = d_model,
+                                          .scale = S::embedding_scale});
     constexpr auto position = S::position;
     if constexpr (TablePosition<policy_t<S::position>>)
-      gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding, .table = w_.matrix(Tensor::position_table),
-                  .index = pass.positions(), .tokens = pass.tokens(), .width = d_model, .offset = position.offset, .accumulate = true});
+      gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding,
+                                            .table = w_.matrix(Tensor::position_table),
+                                            .index = pass.positions(),
+                                            .tokens = pass.tokens(),
+                                            .width = d_model,
+                                            .offset = position.offset,
+                                            .accumulate = true});
     else if constexpr (FormulaPosition<policy_t<S::position>>)
-      gather_rows(on_, GatherArgs<float, float>{.y = a.raw_embedding, .table = position_rows_, .index = pass.positions(),
-                  .tokens = pass.tokens(), .width = d_model, .accumulate = true});
-    norm_forward<S::embedding_norm>(Tensor::embedding_norm_weight, a.embedding_norm, a.raw_embedding, a.x, pass.tokens());
+      gather_rows(on_, GatherArgs<float, float>{.y = a.raw_embedding,
+                                                .table = position_rows_,
+                                                .index = pass.positions(),
+                                                .tokens = pass.tokens(),
+                                                .width = d_model,
+                                                .accumulate = true});
+    norm_forward<S::embedding_norm>(Tensor::embedding_norm_weight, a.embedding_norm, a.raw_embedding, a.x,
+                                    pass.tokens());
   }
   void embed_backward(const PassArrays<Device>& pass, const StackActivations& a, const StackView<float>& gradients,
                       float* dtoken_table, float* dx) {
     if constexpr (!std::is_same_v<policy_t<S::embedding_norm>, NoNorm>)
-      norm_backward<S::embedding_norm>(Tensor::embedding_norm_weight, gradients, a.embedding_norm, a.raw_embedding, dx, pass.tokens());
-    GatherBackwardArgs<float> args{.dtable = dtoken_table, .dy = dx, .index = pass.ids(), .tokens = pass.tokens(), .width = d_model,
+      norm_backward<S::embedding_norm>(Tensor::embedding_norm_weight, gradients, a.embedding_norm, a.raw_embedding, dx,
+                                       pass.tokens());
+    GatherBackwardArgs<float> args{.dtable = dtoken_table,
+                                   .dy = dx,
+                                   .index = pass.ids(),
+                                   .tokens = pass.tokens(),
+                                   .width = d_model,
                                    .scale = S::embedding_scale};
     gather_rows_backward(on_, args);
     constexpr auto position = S::position;
     if constexpr (TablePosition<policy_t<S::position>>)
-      gather_rows_backward(on_, GatherBackwardArgs<float>{.dtable = gradients.matrix(Tensor::position_table), .dy = dx,
-                           .index = pass.positions(), .tokens = pass.tokens(), .width = d_model, .offset = position.offset});
+      gather_rows_backward(on_, GatherBackwardArgs<float>{.dtable = gradients.matrix(Tensor::position_table),
+                                                          .dy = dx,
+                                                          .index = pass.positions(),
+                                                          .tokens = pass.tokens(),
+                                                          .width = d_model,
+                                                          .offset = position.offset});
   }
   void final_norm(std::int64_t tokens, StackActivations& a) {
     norm_forward<S::norm>(Tensor::ln_final_weight, a.final_norm, a.hidden, a.normed, tokens);
@@ -147,15 +172,30 @@ class Stack {
   template <auto Norm>
   void norm_forward(Tensor weight, const NormStatistics& kept, const float* x, float* y, std::int64_t rows) {
     if constexpr (!std::is_same_v<policy_t<Norm>, NoNorm>)
-      norm_rows(on_, norm_form(fixed<Norm>), NormArgs<float>{.y = y, .x = x, .gain = w_.vector(weight), .bias = w_.vector(bias_of(weight)),
-                .mean = kept.mean, .scale = kept.scale, .rows = rows, .width = d_model});
+      norm_rows(on_, norm_form(fixed<Norm>),
+                NormArgs<float>{.y = y,
+                                .x = x,
+                                .gain = w_.vector(weight),
+                                .bias = w_.vector(bias_of(weight)),
+                                .mean = kept.mean,
+                                .scale = kept.scale,
+                                .rows = rows,
+                                .width = d_model});
   }
   template <auto Norm>
-  void norm_backward(Tensor weight, const StackView<float>& gradients, const NormStatistics& kept, const float* x, float* dx,
-                     std::int64_t rows) {
-    norm_rows_backward(on_, norm_form(fixed<Norm>), NormBackwardArgs<float>{.dx = dx, .dy = dx, .x = x, .gain = w_.vector(weight),
-                       .mean = kept.mean, .scale = kept.scale, .dgain = gradients.vector(weight),
-                       .dbias = gradients.vector(bias_of(weight)), .rows = rows, .width = d_model});
+  void norm_backward(Tensor weight, const StackView<float>& gradients, const NormStatistics& kept, const float* x,
+                     float* dx, std::int64_t rows) {
+    norm_rows_backward(on_, norm_form(fixed<Norm>),
+                       NormBackwardArgs<float>{.dx = dx,
+                                               .dy = dx,
+                                               .x = x,
+                                               .gain = w_.vector(weight),
+                                               .mean = kept.mean,
+                                               .scale = kept.scale,
+                                               .dgain = gradients.vector(weight),
+                                               .dbias = gradients.vector(bias_of(weight)),
+                                               .rows = rows,
+                                               .width = d_model});
   }
   static Tensor bias_of(Tensor weight) { return static_cast<Tensor>(static_cast<int>(weight) + 1); }
   template <class L, class Observer>

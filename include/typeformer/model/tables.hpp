@@ -1,4 +1,5 @@
-/// What a composition's position policies need as tables on the device: RoPE's frequencies, rows of a score bias, sinusoids.
+/// What a composition's position policies need as tables on the device: RoPE's frequencies, rows of a score bias,
+/// sinusoids.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,8 +13,8 @@ namespace typeformer::inline TYPEFORMER_ABI {
 /// The tables of one kind of layer; empty where its position policy needs none.
 template <class Device>
 struct PositionTables {
-  Buffer<Device, float> frequencies;      ///< [rotary width / 2]
-  Buffer<Device, std::int32_t> bias_rows; ///< [2 reach + 1]
+  Buffer<Device, float> frequencies;       ///< [rotary width / 2]
+  Buffer<Device, std::int32_t> bias_rows;  ///< [2 reach + 1]
 };
 
 namespace detail {
@@ -26,11 +27,13 @@ PositionTables<Device> position_tables(Device& on) {
   if constexpr (RotaryPosition<Policy>) {
     const int width = position.rotary_width(L::head_dim);
     std::vector<float> frequencies;
-    for (int pair = 0; pair < width / 2; ++pair) frequencies.push_back(static_cast<float>(position.frequency(pair, width)));
+    for (int pair = 0; pair < width / 2; ++pair)
+      frequencies.push_back(static_cast<float>(position.frequency(pair, width)));
     tables.frequencies = Buffer<Device, float>(on, frequencies);
   } else if constexpr (TableBias<Policy>) {
     std::vector<std::int32_t> rows;
-    for (int relative = -position.reach(); relative <= position.reach(); ++relative) rows.push_back(position.row(relative));
+    for (int relative = -position.reach(); relative <= position.reach(); ++relative)
+      rows.push_back(position.row(relative));
     tables.bias_rows = Buffer<Device, std::int32_t>(on, rows);
   }
   return tables;
@@ -43,7 +46,8 @@ Buffer<Device, float> formula_rows(Device& on) {
     std::vector<float> rows;
     constexpr auto position = M::position;
     for (int p = 0; p < M::dims.max_seq; ++p)
-      for (int channel = 0; channel < M::dims.d_model; ++channel) rows.push_back(position.embedding(p, channel, M::dims.d_model));
+      for (int channel = 0; channel < M::dims.d_model; ++channel)
+        rows.push_back(position.embedding(p, channel, M::dims.d_model));
     return Buffer<Device, float>(on, rows);
   } else {
     return {};
@@ -55,7 +59,8 @@ template <class L, class Device>
 auto rotation(const PositionTables<Device>& tables) {
   constexpr auto position = L::position;
   if constexpr (RotaryPosition<policy_t<L::position>>)
-    return Rotation<position.pairs>{tables.frequencies.data(), position.rotary_width(L::head_dim), position.amplitude()};
+    return Rotation<position.pairs>{tables.frequencies.data(), position.rotary_width(L::head_dim),
+                                    position.amplitude()};
   else
     return Rotation<Pairs::halves>{};
 }
@@ -69,7 +74,8 @@ auto score_form(const PositionTables<Device>& tables, const float* table) {
     using Bias = FormulaBiasForm<policy_t<L::position>>;
     return ScoreForm<softcap, Bias>{L::score_scale, L::attention.softcap, Bias{position}};
   } else if constexpr (TableBias<policy_t<L::position>>) {
-    return ScoreForm<softcap, TableBiasForm>{L::score_scale, L::attention.softcap, {table, tables.bias_rows.data(), position.reach()}};
+    return ScoreForm<softcap, TableBiasForm>{
+        L::score_scale, L::attention.softcap, {table, tables.bias_rows.data(), position.reach()}};
   } else {
     return ScoreForm<softcap, NoBias>{L::score_scale, L::attention.softcap, {}};
   }

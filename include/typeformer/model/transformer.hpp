@@ -1,6 +1,7 @@
 /// The network as the block diagram. One line per step, with the shape at its end:
 ///
-///   token ids -> embedding -> block x n_layers -> final norm -> head -> logits or loss      [stack.hpp, block.hpp, head.hpp]
+///   token ids -> embedding -> block x n_layers -> final norm -> head -> logits or loss      [stack.hpp, block.hpp,
+///   head.hpp]
 ///
 /// and for training the same list upward. T: tokens of all sequences of a batch together.
 #pragma once
@@ -8,17 +9,19 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of a pass.
-/// One per thread and model in use; made for one model's architecture and device.
+/// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of
+/// a pass. One per thread and model in use; made for one model's architecture and device.
 template <class M, class Device>
 class State : public KVCache<M, Device> {
  public:
   /// Throws Error when the options are not positive, or the capacity exceeds the positions of a position table.
   template <class W>
-  explicit State(const Model<M, Device, W>& model, const StateOptions& options = {}) : KVCache<M, Device>(model.device(), options) {
+  explicit State(const Model<M, Device, W>& model, const StateOptions& options = {})
+      : KVCache<M, Device>(model.device(), options) {
     if constexpr (M::position.acts_on == ActsOn::embedding)
       if (this->capacity() > M::dims.max_seq)
-        throw Error("State", "capacity", "at most " + std::to_string(M::dims.max_seq) + ", the rows of the position table",
+        throw Error("State", "capacity",
+                    "at most " + std::to_string(M::dims.max_seq) + ", the rows of the position table",
                     std::to_string(this->capacity()));
   }
   detail::PassArrays<Device>& pass() { return pass_; }
@@ -44,12 +47,15 @@ namespace detail {
 template <class M, class Device, class W>
 Stack<M, Device, W> stack_of(const Model<M, Device, W>& model) {
   const auto weights = model.weights().stack("");
-  return {model.device(), "", weights, weights.matrix(Tensor::token_embeddings), model.tables(), model.position_rows().data()};
+  return {model.device(), "",
+          weights,        weights.matrix(Tensor::token_embeddings),
+          model.tables(), model.position_rows().data()};
 }
 template <class M, class Device, class W>
 Head<M, Device, W> head_of(const Model<M, Device, W>& model) {
   const auto weights = model.weights().stack("");
-  return {model.device(), weights.matrix(M::tied ? Tensor::token_embeddings : Tensor::head_weight), weights.vector(Tensor::head_bias)};
+  return {model.device(), weights.matrix(M::tied ? Tensor::token_embeddings : Tensor::head_weight),
+          weights.vector(Tensor::head_bias)};
 }
 
 /// No encoder: cross-attention has nothing to be redirected to.
@@ -60,14 +66,15 @@ void check_positions(std::string_view operation, const Batch& batch) {
   if constexpr (M::position.acts_on == ActsOn::embedding)
     for (const int length : batch.lengths)
       if (length > M::dims.max_seq)
-        throw Error(operation, "lengths", "at most " + std::to_string(M::dims.max_seq) + " tokens, the rows of the position table",
+        throw Error(operation, "lengths",
+                    "at most " + std::to_string(M::dims.max_seq) + " tokens, the rows of the position table",
                     std::to_string(length));
 }
 
 /// A whole pass without a cache. `keep`: for a backward. Memory comes from `workspace`.
 template <class M, class Device, class W, class Observer>
-StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassArrays<Device>& pass, Workspace<Device>& workspace,
-                     bool keep, Observer& observer) {
+StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassArrays<Device>& pass,
+                     Workspace<Device>& workspace, bool keep, Observer& observer) {
   check_batch("forward", batch, M::dims.vocab);
   check_positions<M>("forward", batch);
   pass.set(model.device(), batch, M::layer_kinds);
@@ -90,17 +97,16 @@ std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
 
 }  // namespace detail
 
-/// Logits of every position of every sequence, [T, vocab], without a cache. For scoring and comparison; generation uses extend.
-/// Throws Error when an id is not in the vocabulary or the lengths do not add up.
+/// Logits of every position of every sequence, [T, vocab], without a cache. For scoring and comparison; generation uses
+/// extend. Throws Error when an id is not in the vocabulary or the lengths do not add up.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-  requires(M::has_head)
-Logits forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+requires(M::has_head) Logits forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(on, static_cast<std::size_t>(pass.tokens() * M::dims.vocab));
-  detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());                  // [T, vocab]
+  detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
   return {detail::to_host(on, logits.data(), pass.tokens() * M::dims.vocab), M::dims.vocab};
 }
@@ -110,41 +116,43 @@ template <Composition M, class Device, Storage W, class Observer = NoObserver>
 std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
   return detail::to_host(model.device(), a.normed, pass.tokens() * M::dims.d_model);
 }
 
 /// The mean cross-entropy of the labels (one per token; negative: ignored), without gradients.
 template <Composition M, class Device, Storage W>
-  requires(M::has_head)
-float loss(const Model<M, Device, W>& model, const Batch& batch, std::span<const std::int32_t> labels, const LossOptions& options = {}) {
+requires(M::has_head) float loss(const Model<M, Device, W>& model, const Batch& batch,
+                                 std::span<const std::int32_t> labels, const LossOptions& options = {}) {
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
   NoObserver observer;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);             // [T, d_model]
+  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
   return detail::head_of(model).loss(a.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
 }
 
-/// The loss, and its gradients added to `gradients`. The observer sees the forward and, downward, "hidden_gradient" of each layer.
+/// The loss, and its gradients added to `gradients`. The observer sees the forward and, downward, "hidden_gradient" of
+/// each layer.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-  requires(M::has_head)
-float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch, std::span<const std::int32_t> labels,
-                         Gradients<M, Device>& gradients, const LossOptions& options = {}, Observer observer = {}) {
+requires(M::has_head) float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch,
+                                               std::span<const std::int32_t> labels, Gradients<M, Device>& gradients,
+                                               const LossOptions& options = {}, Observer observer = {}) {
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, true, observer);              // [T, d_model]
+  const auto a = detail::run(model, batch, pass, workspace, true, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto into = gradients.stack("");
   float* dtable = into.matrix(Tensor::token_embeddings);
   using Stack = detail::Stack<M, Device, W>;
   Buffer<Device, float> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
   Buffer<Device, float> scratch(on, static_cast<std::size_t>(Stack::backward_floats(pass.tokens(), 0)));
-  const float value = detail::head_of(model).loss(a.normed, targets.data(), labels, options, dx.data(),
-                                                  M::tied ? dtable : into.matrix(Tensor::head_weight), into.vector(Tensor::head_bias));
+  const float value =
+      detail::head_of(model).loss(a.normed, targets.data(), labels, options, dx.data(),
+                                  M::tied ? dtable : into.matrix(Tensor::head_weight), into.vector(Tensor::head_bias));
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   detail::stack_of(model).backward(pass, a, per_kind, into, dtable, dx.data(), nullptr, scratch.data(), observer);
   return value;
@@ -154,8 +162,8 @@ namespace detail {
 
 /// One pass of tokens first[s] .. first[s] + count[s] - 1 of each sequence through the cache.
 template <class M, class Device, class W, class Observer>
-StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, std::span<const int> first,
-                             std::span<const int> count, Observer& observer) {
+StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch,
+                             std::span<const int> first, std::span<const int> count, Observer& observer) {
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
   Slab size;
@@ -171,18 +179,21 @@ template <class S, class Device>
 void check_extend(const KVCache<S, Device>& cache, const Batch& batch) {
   check_batch("extend", batch, S::dims.vocab);
   if (static_cast<int>(batch.lengths.size()) != cache.sequences())
-    throw Error("extend", "lengths", std::to_string(cache.sequences()) + " lengths, one per sequence of the state (0: none)",
+    throw Error("extend", "lengths",
+                std::to_string(cache.sequences()) + " lengths, one per sequence of the state (0: none)",
                 std::to_string(batch.lengths.size()));
   for (int s = 0; s < cache.sequences(); ++s) {
     const int length = batch.lengths[static_cast<std::size_t>(s)];
     if (length > cache.capacity() - cache.length(s))
-      throw Error("extend", "lengths", "at most " + std::to_string(cache.capacity() - cache.length(s)) +
-                  " more tokens: the capacity is " + std::to_string(cache.capacity()) + " positions", std::to_string(length));
+      throw Error("extend", "lengths",
+                  "at most " + std::to_string(cache.capacity() - cache.length(s)) + " more tokens: the capacity is " +
+                      std::to_string(cache.capacity()) + " positions",
+                  std::to_string(length));
   }
 }
 
-/// Reads a batch into a cache, chunk by chunk: once(first, count) runs one pass and gives its activations; after a sequence's
-/// last token finish(sequence, hidden row) is called.
+/// Reads a batch into a cache, chunk by chunk: once(first, count) runs one pass and gives its activations; after a
+/// sequence's last token finish(sequence, hidden row) is called.
 template <class S, class Device, class Once, class Finish>
 void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once& once, const Finish& finish) {
   check_extend(cache, batch);
@@ -191,7 +202,7 @@ void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once&
   for (;;) {
     for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], cache.chunk());
     if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) return;
-    const StackActivations a = once(first, count);                                        // [T, d_model]
+    const StackActivations a = once(first, count);  // [T, d_model]
     const float* hidden = a.normed;
     for (std::size_t s = 0; s < sequences; ++s) {
       cache.advance(static_cast<int>(s), count[s]);
@@ -204,25 +215,28 @@ void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once&
 
 /// The logits after one hidden row, to row s of `result`.
 template <class S, class Device, class W, class Observer>
-void finish_row(Device& on, Head<S, Device, W> head, Workspace<Device>& memory, const float* hidden, std::size_t s, Logits& result,
-                Observer& observer) {
+void finish_row(Device& on, Head<S, Device, W> head, Workspace<Device>& memory, const float* hidden, std::size_t s,
+                Logits& result, Observer& observer) {
   constexpr auto vocab = static_cast<std::size_t>(S::dims.vocab);
   float* logits = memory.floats(on, S::dims.vocab);
-  head.logits(logits, hidden, 1);                                                         // [1, vocab]
+  head.logits(logits, hidden, 1);  // [1, vocab]
   observer(Observed{"", "logits", -1, logits, 1, S::dims.vocab});
   on.download(result.values.data() + s * vocab, logits, vocab * sizeof(float));
 }
 
 }  // namespace detail
 
-/// Appends tokens to the sequences of a state - a prompt, or one token each - and returns the logits after the last token of each,
-/// [sequences, vocab]; zeros for a sequence that got none. batch.lengths has one entry per sequence of the state.
-/// The numbers are those of forward, whatever the split into calls and chunks and whatever the other sequences are.
-/// Throws Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed the capacity.
+/// Appends tokens to the sequences of a state - a prompt, or one token each - and returns the logits after the last
+/// token of each, [sequences, vocab]; zeros for a sequence that got none. batch.lengths has one entry per sequence of
+/// the state. The numbers are those of forward, whatever the split into calls and chunks and whatever the other
+/// sequences are. Throws Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed
+/// the capacity.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-  requires(M::has_head)
-Logits extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
-  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)), M::dims.vocab};
+requires(M::has_head) Logits
+    extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
+  Logits result{
+      std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
+      M::dims.vocab};
   detail::extend_in_chunks(
       static_cast<KVCache<M, Device>&>(state), batch,
       [&](std::span<const int> first, std::span<const int> count) {
@@ -236,8 +250,8 @@ Logits extend(const Model<M, Device, W>& model, State<M, Device>& state, const B
 
 /// extend for one sequence: the logits after its last token.
 template <Composition M, class Device, Storage W>
-  requires(M::has_head)
-std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state, std::span<const std::int32_t> ids, int sequence = 0) {
+requires(M::has_head) std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state,
+                                                std::span<const std::int32_t> ids, int sequence = 0) {
   std::vector<int> lengths(static_cast<std::size_t>(state.sequences()), 0);
   if (sequence < 0 || sequence >= state.sequences())
     throw Error("extend", "sequence", "0 to " + std::to_string(state.sequences() - 1), std::to_string(sequence));

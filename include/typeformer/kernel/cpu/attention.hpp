@@ -1,4 +1,5 @@
-/// attend and its backward on the CPU: one query at a time over blocks of keys, with a running softmax; no T x T matrix.
+/// attend and its backward on the CPU: one query at a time over blocks of keys, with a running softmax; no T x T
+/// matrix.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -33,7 +34,8 @@ class QueryAttention {
         keys_(rows_of(args.k, args, segment, head / (args.heads / args.kv_heads))),
         values_(rows_of(args.v, args, segment, head / (args.heads / args.kv_heads))) {}
 
-  /// Writes the head's output for the query at `position`; returns the log-sum-exp of its scores (-infinity: sees nothing).
+  /// Writes the head's output for the query at `position`; returns the log-sum-exp of its scores (-infinity: sees
+  /// nothing).
   float run(const float* q, int position, float* o) {
     const KeySpan span = key_span(mask_, position, position, segment_.keys, segment_.mask);
     float highest = -std::numeric_limits<float>::infinity(), sum = 0.f;
@@ -102,7 +104,8 @@ namespace detail {
 
 /// The gradients through one query head of one segment.
 template <class Mask, class Score>
-void head_backward(const Mask& mask, const Score& score, const AttendBackwardArgs<float>& a, const Segment& s, int head) {
+void head_backward(const Mask& mask, const Score& score, const AttendBackwardArgs<float>& a, const Segment& s,
+                   int head) {
   const AttendArgs<float>& f = a.forward;
   const int kv_head = head / (f.heads / f.kv_heads), dim = f.head_dim;
   const std::int64_t kv_width = std::int64_t{f.kv_heads} * dim;

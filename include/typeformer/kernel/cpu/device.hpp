@@ -66,12 +66,14 @@ class Device {
       Work& work;
       std::int64_t count, grain, pieces;
     } job{work, count, grain, pieces};
-    run([](void* data, int member, int members) {
-      const Job& j = *static_cast<Job*>(data);
-      const std::int64_t first = j.pieces * member / members * j.grain;
-      const std::int64_t last = std::min(j.count, j.pieces * (member + 1) / members * j.grain);
-      if (first < last) j.work(first, last);
-    }, &job);
+    run(
+        [](void* data, int member, int members) {
+          const Job& j = *static_cast<Job*>(data);
+          const std::int64_t first = j.pieces * member / members * j.grain;
+          const std::int64_t last = std::min(j.count, j.pieces * (member + 1) / members * j.grain);
+          if (first < last) j.work(first, last);
+        },
+        &job);
   }
 
  private:

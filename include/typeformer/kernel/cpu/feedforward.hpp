@@ -14,8 +14,10 @@ void activate(Device& on, const Activation& f, const ActivateArgs<float>& a) {
       const float* x = a.x + row * stride;
       float* y = a.y + row * a.width;
       for (int i = 0; i < a.width; ++i) {
-        if constexpr (Activation::gated) y[i] = f(x[i], x[i + a.width]);
-        else y[i] = f(x[i]);
+        if constexpr (Activation::gated)
+          y[i] = f(x[i], x[i + a.width]);
+        else
+          y[i] = f(x[i]);
       }
     }
   });

@@ -56,7 +56,8 @@ HeadGroup q_group(const HeadsArgs<T>& a) {
 }
 template <class T>
 HeadGroup k_group(const HeadsArgs<T>& a) {
-  return {a.k_gain, a.k_bias, a.kv_heads, a.head_dim, a.all_heads ? a.kv_heads * a.head_dim : a.head_dim, a.per_head_gain};
+  return {a.k_gain,       a.k_bias, a.kv_heads, a.head_dim, a.all_heads ? a.kv_heads * a.head_dim : a.head_dim,
+          a.per_head_gain};
 }
 
 template <class Norm>
@@ -77,8 +78,8 @@ void turn_heads(const Angles& angles, const HeadGroup& g, float* values, bool ba
 
 /// d: gradient of the prepared heads in, of the raw ones out. x: the raw heads. dgain, dbias: +=.
 template <class Norm, Pairs kind>
-void prepare_backward(const Norm& norm, const Angles& angles, const HeadGroup& g, bool norm_after_rope, float* d, const float* x,
-                      float* dgain, float* dbias) {
+void prepare_backward(const Norm& norm, const Angles& angles, const HeadGroup& g, bool norm_after_rope, float* d,
+                      const float* x, float* dgain, float* dbias) {
   const int channels = g.heads * g.head_dim;
   if (!norm_after_rope) turn_heads<kind>(angles, g, d, true);
   if constexpr (normalizes<Norm>) {
@@ -87,7 +88,8 @@ void prepare_backward(const Norm& norm, const Angles& angles, const HeadGroup& g
     for (int c = 0; c < channels; c += g.width) {
       const auto s = row_statistics(norm, input.data() + c, g.width);
       const auto at = g.gain_at(c);
-      normalize_row_backward(norm, s, {d + c, dgain + at, dbias + at, false}, d + c, input.data() + c, g.gain_of(c), g.width);
+      normalize_row_backward(norm, s, {d + c, dgain + at, dbias + at, false}, d + c, input.data() + c, g.gain_of(c),
+                             g.width);
     }
   }
   if (norm_after_rope) turn_heads<kind>(angles, g, d, true);
@@ -121,7 +123,8 @@ void prepare_heads(Device& on, const Norm& norm, const Rotation<kind>& rotation,
 }
 
 template <class Norm, Pairs kind>
-void prepare_heads_backward(Device& on, const Norm& norm, const Rotation<kind>& rotation, const HeadsBackwardArgs<float>& a) {
+void prepare_heads_backward(Device& on, const Norm& norm, const Rotation<kind>& rotation,
+                            const HeadsBackwardArgs<float>& a) {
   const HeadsArgs<float>& f = a.forward;
   const int q_width = f.heads * f.head_dim, kv_width = f.kv_heads * f.head_dim;
   const std::int64_t stride = f.qkv_stride ? f.qkv_stride : q_width + 2 * kv_width;
@@ -130,23 +133,25 @@ void prepare_heads_backward(Device& on, const Norm& norm, const Rotation<kind>& 
   float* const to[] = {a.dq_gain, a.dk_gain, a.dq_bias, a.dk_bias};
   const int widths[] = {q_gain, k_gain, q_gain, k_gain};
   const auto sizes = static_cast<std::size_t>(2 * (q_gain + k_gain));
-  detail::sum_over_chunks(on, f.tokens, 32, sizes, to, widths, 4, [&](std::int64_t first, std::int64_t last, float* partial) {
-    float* dq_gain = partial;
-    float* dk_gain = dq_gain + q_gain;
-    float* dq_bias = dk_gain + k_gain;
-    float* dk_bias = dq_bias + q_gain;
-    for (auto token = first; token < last; ++token) {
-      const float* qkv = f.qkv + token * stride;
-      float* dqkv = a.dqkv + token * stride;
-      const detail::Angles angles(rotation, rotation.width ? f.position[token] : 0);
-      std::copy_n(a.dq + token * q_width, q_width, dqkv);
-      std::copy_n(a.dk + token * kv_width, kv_width, dqkv + q_width);
-      std::copy_n(a.dv + token * kv_width, kv_width, dqkv + q_width + kv_width);
-      detail::prepare_backward<Norm, kind>(norm, angles, detail::q_group(f), f.norm_after_rope, dqkv, qkv, dq_gain, dq_bias);
-      detail::prepare_backward<Norm, kind>(norm, angles, detail::k_group(f), f.norm_after_rope, dqkv + q_width, qkv + q_width,
-                                           dk_gain, dk_bias);
-    }
-  });
+  detail::sum_over_chunks(on, f.tokens, 32, sizes, to, widths, 4,
+                          [&](std::int64_t first, std::int64_t last, float* partial) {
+                            float* dq_gain = partial;
+                            float* dk_gain = dq_gain + q_gain;
+                            float* dq_bias = dk_gain + k_gain;
+                            float* dk_bias = dq_bias + q_gain;
+                            for (auto token = first; token < last; ++token) {
+                              const float* qkv = f.qkv + token * stride;
+                              float* dqkv = a.dqkv + token * stride;
+                              const detail::Angles angles(rotation, rotation.width ? f.position[token] : 0);
+                              std::copy_n(a.dq + token * q_width, q_width, dqkv);
+                              std::copy_n(a.dk + token * kv_width, kv_width, dqkv + q_width);
+                              std::copy_n(a.dv + token * kv_width, kv_width, dqkv + q_width + kv_width);
+                              detail::prepare_backward<Norm, kind>(norm, angles, detail::q_group(f), f.norm_after_rope,
+                                                                   dqkv, qkv, dq_gain, dq_bias);
+                              detail::prepare_backward<Norm, kind>(norm, angles, detail::k_group(f), f.norm_after_rope,
+                                                                   dqkv + q_width, qkv + q_width, dk_gain, dk_bias);
+                            }
+                          });
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cpu

@@ -9,7 +9,8 @@ namespace detail {
 
 /// One column of the result for `rows` rows.
 template <int rows, class W>
-void linear_column(const LinearArgs<float, W>& a, std::int64_t row, int column, std::int64_t x_stride, std::int64_t y_stride) {
+void linear_column(const LinearArgs<float, W>& a, std::int64_t row, int column, std::int64_t x_stride,
+                   std::int64_t y_stride) {
   float sums[rows];
   dot_rows<rows>(a.x + row * x_stride, x_stride, a.w + std::int64_t{column} * a.in, a.in, sums);
   for (int r = 0; r < rows; ++r) {
@@ -39,14 +40,15 @@ void linear(Device& on, const LinearArgs<float, W>& a) {
 template <class W>
 void linear_backward(Device& on, const LinearBackwardArgs<float, W>& a) {
   const std::int64_t x_stride = a.x_stride ? a.x_stride : a.in, dy_stride = a.dy_stride ? a.dy_stride : a.out;
-  if (a.dx) on.parallel(a.rows, 1, [&](std::int64_t first, std::int64_t last) {
-    for (auto row = first; row < last; ++row) {
-      float* dx = a.dx + row * a.in;
-      if (!a.accumulate) std::fill(dx, dx + a.in, 0.f);
-      for (int column = 0; column < a.out; ++column)
-        detail::add_scaled(dx, a.dy[row * dy_stride + column], a.w + std::int64_t{column} * a.in, a.in);
-    }
-  });
+  if (a.dx)
+    on.parallel(a.rows, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto row = first; row < last; ++row) {
+        float* dx = a.dx + row * a.in;
+        if (!a.accumulate) std::fill(dx, dx + a.in, 0.f);
+        for (int column = 0; column < a.out; ++column)
+          detail::add_scaled(dx, a.dy[row * dy_stride + column], a.w + std::int64_t{column} * a.in, a.in);
+      }
+    });
   if (!a.dw && !a.dbias) return;
   on.parallel(a.out, 4, [&](std::int64_t first, std::int64_t last) {
     for (auto column = first; column < last; ++column)

@@ -26,14 +26,18 @@ RowStatistics row_statistics(const Norm& norm, const float* x, int width) {
 /// The factor that a norm's gain of kind `gain` multiplies with.
 template <class Norm>
 float gain_at(const float* gain, std::int64_t i) {
-  if constexpr (Norm::gain == Gain::one_plus) return 1.f + gain[i];
-  else if constexpr (Norm::gain == Gain::weight) return gain[i];
-  else return 1.f;
+  if constexpr (Norm::gain == Gain::one_plus)
+    return 1.f + gain[i];
+  else if constexpr (Norm::gain == Gain::weight)
+    return gain[i];
+  else
+    return 1.f;
 }
 
 /// y = gain * normalize(x) + bias for one row (y may be x).
 template <class Norm>
-void normalize_row(const Norm& norm, RowStatistics s, float* y, const float* x, const float* gain, const float* bias, int width) {
+void normalize_row(const Norm& norm, RowStatistics s, float* y, const float* x, const float* gain, const float* bias,
+                   int width) {
   for (int i = 0; i < width; ++i) {
     float value = norm.policy.normalize(x[i] - s.mean, s.scale) * gain_at<Norm>(gain, i);
     if constexpr (Norm::has_bias) value += bias[i];
@@ -66,8 +70,9 @@ void normalize_row_backward(const Norm& norm, RowStatistics s, const RowGradient
   }
 }
 
-/// Rows in chunks of fixed length, each chunk with its own gradients of the parameters, added in order afterwards: the sums
-/// do not depend on the number of threads. chunk_rows(first, last, partial) works on one; `sizes` floats are partial sums.
+/// Rows in chunks of fixed length, each chunk with its own gradients of the parameters, added in order afterwards: the
+/// sums do not depend on the number of threads. chunk_rows(first, last, partial) works on one; `sizes` floats are
+/// partial sums.
 template <class Rows>
 void sum_over_chunks(Device& on, std::int64_t rows, std::int64_t chunk, std::size_t sizes, float* const* to,
                      const int* widths, int outputs, Rows&& chunk_rows) {
@@ -98,7 +103,8 @@ void norm_rows(Device& on, const Norm& norm, const NormArgs<float>& a) {
       detail::normalize_row(norm, s, result.data(), x, a.gain, a.bias, a.width);
       float* y = a.y + row * a.width;
       for (int i = 0; i < a.width; ++i)
-        y[i] = a.residual ? a.residual[row * a.width + i] + result[static_cast<std::size_t>(i)] : result[static_cast<std::size_t>(i)];
+        y[i] = a.residual ? a.residual[row * a.width + i] + result[static_cast<std::size_t>(i)]
+                          : result[static_cast<std::size_t>(i)];
     }
   });
 }
@@ -108,14 +114,15 @@ void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<flo
   float* const to[] = {a.dgain, a.dbias};
   const int widths[] = {a.width, a.width};
   const auto width = static_cast<std::size_t>(a.width);
-  detail::sum_over_chunks(on, a.rows, 32, 2 * width, to, widths, 2, [&](std::int64_t first, std::int64_t last, float* partial) {
-    for (auto row = first; row < last; ++row) {
-      const detail::RowStatistics s{Norm::centered ? a.mean[row] : 0.f, a.scale[row]};
-      const auto at = row * a.width;
-      detail::normalize_row_backward(norm, s, {a.dx + at, partial, partial + width, a.accumulate}, a.dy + at, a.x + at, a.gain,
-                                     a.width);
-    }
-  });
+  detail::sum_over_chunks(
+      on, a.rows, 32, 2 * width, to, widths, 2, [&](std::int64_t first, std::int64_t last, float* partial) {
+        for (auto row = first; row < last; ++row) {
+          const detail::RowStatistics s{Norm::centered ? a.mean[row] : 0.f, a.scale[row]};
+          const auto at = row * a.width;
+          detail::normalize_row_backward(norm, s, {a.dx + at, partial, partial + width, a.accumulate}, a.dy + at,
+                                         a.x + at, a.gain, a.width);
+        }
+      });
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cpu
