@@ -5,11 +5,11 @@
 namespace tf = typeformer;
 
 #ifdef WRONG
-constexpr tf::GELU norm{};
+constexpr tf::GELU policy{};
 #else
-constexpr tf::RMSNorm norm{};
+constexpr tf::RMSNorm policy{};
 #endif
 
-using Model = tf::Transformer<tf::Dims{.vocab = 101, .d_model = 48, .n_layers = 3, .d_ff = 96, .max_seq = 64}, norm,
+using Model = tf::Transformer<tf::Dims{.vocab = 101, .d_model = 48, .n_layers = 3, .d_ff = 96, .max_seq = 64}, policy,
                               tf::GELU{}, tf::RoPE{}, tf::GQA{.heads = 6, .kv_heads = 2}, tf::PreNorm{}>;
 Model model;

@@ -58,7 +58,7 @@ constexpr int head_dim_of = A::attention.head_dim > 0   ? A::attention.head_dim
 template <class A>
 constexpr int rotary_width_of() {
   if constexpr (RotaryPosition<policy_t<A::position>>) return A::position.rotary_width(head_dim_of<A>);
-  else return 2;
+  else return 0;
 }
 template <class A>
 constexpr bool theta_ok() {
@@ -118,7 +118,7 @@ using apply_rules = Use<
     sizes_are_positive<A::dims.vocab, A::dims.d_model, A::dims.n_layers, A::dims.d_ff, A::dims.max_seq>,
     d_model_splits_into_heads<A::dims.d_model, A::attention.heads, A::attention.head_dim>,
     heads_split_over_kv_heads<A::attention.heads, A::attention.kv_heads>,
-    rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A> ? head_dim_of<A> : 2>,
+    rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A>, RotaryPosition<policy_t<A::position>>>,
     rope_turns_slower_with_each_pair<theta_ok<A>()>,
     rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
     sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,

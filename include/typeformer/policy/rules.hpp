@@ -35,9 +35,9 @@ struct heads_split_over_kv_heads {
   };
 };
 
-template <int rotary_width, int head_dim>
+template <int rotary_width, int head_dim, bool rotates>
 struct rotary_width_is_even {
-  static constexpr bool ok = rotary_width > 0 && rotary_width <= head_dim && rotary_width % 2 == 0;
+  static constexpr bool ok = !rotates || (rotary_width > 0 && rotary_width <= head_dim && rotary_width % 2 == 0);
   template <bool passed>
   struct explain {
     static_assert(passed, "RoPE must rotate an even number of channels, at most head_dim: it turns them in pairs. "
