@@ -70,7 +70,10 @@ typeformer_component(simt FOLDERS simt LIBS typeformer ${CMAKE_DL_LIBS})
 target_compile_definitions(typeformer_simt INTERFACE TYPEFORMER_CUDA_ON_HOST)
 
 if(TYPEFORMER_CUDA_FOUND)
-  find_package(CUDAToolkit REQUIRED)
+  include(typeformer_cuda_toolkit)
+  if(NOT TARGET CUDA::cublasLt)
+    message(FATAL_ERROR "typeformer: the CUDA toolkit of ${CMAKE_CUDA_COMPILER} has no cuBLASLt; install it or set TYPEFORMER_CUDA=OFF")
+  endif()
   typeformer_component(cuda LIBS typeformer CUDA::cudart CUDA::cublasLt)
   # As an option: CMake 3.25 does not know that nvcc 13 has C++20.
   target_compile_options(typeformer_cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr>")
