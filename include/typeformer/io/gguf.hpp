@@ -180,7 +180,8 @@ class GgufFile::Reader {
     return value;
   }
 
-  /// Offsets count from the first multiple of `alignment` after the header.
+  /// Offsets count from the first multiple of `alignment` after the header. As in ggml's own reader the tensors lie one
+  /// after the other, each at the next multiple; padding after the last one may be missing, anything else is refused.
   void place_tensors(const std::vector<std::uint64_t>& offsets, std::uint64_t alignment) {
     const std::uint64_t padding = (alignment - position_ % alignment) % alignment;
     const std::uint64_t room = padding < bytes_.size() - position_ ? bytes_.size() - position_ - padding : 0;
@@ -198,11 +199,15 @@ class GgufFile::Reader {
       order.emplace_back(offset, i);
     }
     std::sort(order.begin(), order.end());
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      const StoredTensor& before = result_.tensors_[order[i - 1].second];
-      if (order[i].first - order[i - 1].first < before.bytes.size())
-        refuse_tensor(result_.tensors_[order[i].second], "data", "no overlap", "bytes of " + quote_name(before.name));
+    std::uint64_t next = 0;
+    for (const auto& [offset, i] : order) {
+      const StoredTensor& tensor = result_.tensors_[i];
+      if (offset != next)
+        refuse_tensor(tensor, "offset", std::to_string(next) + ", where the tensor before ends",
+                      std::to_string(offset));
+      next = (offset + tensor.bytes.size() + alignment - 1) / alignment * alignment;
     }
+    if (room > next) refuse("data", std::to_string(next) + " bytes, the end of the last tensor", std::to_string(room));
   }
 
   std::uint64_t size_in_file(const StoredTensor& tensor) const {
