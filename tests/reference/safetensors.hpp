@@ -1,4 +1,4 @@
-/// A minimal reader of safetensors files for tests, independent of the library's: F32, F64 and I64 as double.
+/// A minimal reader of safetensors files for tests, independent of the library's: F32, F64, BF16 and I64 as double.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -20,6 +20,12 @@ inline std::string read_file(const std::string& path) {
   if (!file) throw std::runtime_error("reference: cannot open " + path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+
+/// bf16: the upper half of a float.
+struct UpperHalf {
+  std::uint16_t bits;
+  explicit operator double() const { return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16)); }
+};
 
 template <class Stored>
 void copy_numbers(const std::string& bytes, std::size_t begin, std::vector<double>& to) {
@@ -49,6 +55,8 @@ inline std::map<std::string, Tensor<double>> read_safetensors(const std::string&
       copy_numbers<float>(bytes, begin, tensor.data);
     } else if (type == "F64") {
       copy_numbers<double>(bytes, begin, tensor.data);
+    } else if (type == "BF16") {
+      copy_numbers<UpperHalf>(bytes, begin, tensor.data);
     } else if (type == "I64") {
       copy_numbers<std::int64_t>(bytes, begin, tensor.data);
     } else {

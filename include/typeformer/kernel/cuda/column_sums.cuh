@@ -1,0 +1,63 @@
+/// Sums over rows, column by column, in two stages of fixed order: gradients of gains and biases, without atomics.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "typeformer/kernel/cuda/launch.cuh"
+#include "typeformer/kernel/cuda/threads.cuh"
+#include "typeformer/kernel/cuda/tuning.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
+
+inline constexpr int column_threads = 128;  // columns of a block
+
+/// The pieces that a [rows, width] matrix is summed in: slabs of rows, each by blocks of columns.
+struct ColumnPieces {
+  std::int64_t rows = 0;
+  std::int64_t slab_rows = 0;
+  int width = 0;
+
+  ColumnPieces(std::int64_t row_count, int columns)
+      : rows(row_count), slab_rows(rows_per_slab(row_count)), width(columns) {}
+  TYPEFORMER_HD std::int64_t slabs() const { return (rows + slab_rows - 1) / slab_rows; }
+  TYPEFORMER_HD std::int64_t column_blocks() const { return (width + column_threads - 1) / column_threads; }
+  TYPEFORMER_HD std::int64_t items() const { return slabs() * column_blocks(); }
+};
+
+/// partials[slab, column] = sum over the slab's rows of terms(row, column).
+template <class Terms>
+__global__ void __launch_bounds__(column_threads)
+    sum_slabs(std::int64_t first, Terms terms, ColumnPieces pieces, float* partials) {
+  const std::int64_t item = first + blockIdx.x, slab = item / pieces.column_blocks();
+  const auto column = static_cast<int>(item % pieces.column_blocks()) * column_threads + thread_index();
+  if (column >= pieces.width) return;
+  const std::int64_t end = (slab + 1) * pieces.slab_rows < pieces.rows ? (slab + 1) * pieces.slab_rows : pieces.rows;
+  float sum = 0.f;
+  for (std::int64_t row = slab * pieces.slab_rows; row < end; ++row) sum += terms(row, column);
+  partials[slab * pieces.width + column] = sum;
+}
+
+/// to[column] += sum over slabs of partials[slab, column]. (A template, as nvcc has no inline kernels.)
+template <class Sum>
+__global__ void __launch_bounds__(column_threads)
+    add_slabs(std::int64_t first, ColumnPieces pieces, const Sum* partials, Sum* to) {
+  const auto column = static_cast<int>(first + blockIdx.x) * column_threads + thread_index();
+  if (column >= pieces.width) return;
+  Sum sum = 0;
+  for (std::int64_t slab = 0; slab < pieces.slabs(); ++slab) sum += partials[slab * pieces.width + column];
+  to[column] += sum;
+}
+
+/// to[column] += sum over rows of terms(row, column), terms being a small struct with a __device__ call operator.
+template <class Terms>
+void add_column_sums(Device& on, std::string_view operation, const Terms& terms, std::int64_t rows, int width,
+                     float* to) {
+  if (rows == 0) return;
+  const ColumnPieces pieces(rows, width);
+  auto* partials = on.scratch<float>(static_cast<std::size_t>(pieces.slabs() * width), operation);
+  const BlockShape block{dim3(column_threads), 0};
+  launch(on, operation, sum_slabs<Terms>, pieces.items(), block, terms, pieces, partials);
+  launch(on, operation, add_slabs<float>, pieces.column_blocks(), block, pieces, partials, to);
+}
+
+}  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail

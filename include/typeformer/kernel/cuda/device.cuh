@@ -1,0 +1,137 @@
+/// A CUDA GPU as a device: one stream, memory, and the workspaces that operations share on it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "typeformer/core/error.hpp"
+#include "typeformer/kernel/cuda/blas.cuh"
+#include "typeformer/kernel/cuda/status.cuh"
+#include "typeformer/simt/simt.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::cuda {
+namespace detail {
+
+/// Device memory that grows, freed with the object. What is queued on the stream may still use it: cudaFree waits.
+class Workspace {
+ public:
+  Workspace() = default;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() {
+    if (memory_) (void)cudaFree(memory_);
+  }
+  /// At least `bytes` bytes, aligned to 256; contents are lost when it grows.
+  void* reserve(std::size_t bytes, std::string_view operation) {
+    if (bytes <= bytes_) return memory_;
+    if (memory_) check(cudaFree(std::exchange(memory_, nullptr)), operation, "workspace");
+    bytes_ = 0;
+    const std::size_t larger = bytes + bytes / 2;
+    check(cudaMalloc(&memory_, larger), operation, "workspace of " + std::to_string(larger) + " bytes");
+    bytes_ = larger;
+    return memory_;
+  }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Lists that operations make on the host and kernels read: uploaded only when they differ from the last ones.
+struct UploadedList {
+  Workspace memory;
+  std::vector<std::byte> contents;
+};
+
+}  // namespace detail
+
+/// Runs operations on one stream, in the order of the calls, without waiting for them. An object serves one thread at a
+/// time; several objects may share a GPU.
+class Device {
+ public:
+  static constexpr std::string_view name = "cuda";
+
+  /// A stream of its own on the current GPU.
+  Device() {
+    detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda::Device", "stream");
+    owns_stream_ = true;
+  }
+  /// The caller's stream, which must outlive the object.
+  explicit Device(cudaStream_t stream) : stream_(stream) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() {
+    if (owns_stream_) (void)cudaStreamDestroy(stream_);
+  }
+
+  cudaStream_t stream() const { return stream_; }
+
+  /// GPU memory, aligned to 256 bytes. Throws Error when it is short.
+  void* allocate(std::size_t bytes) {
+    void* memory = nullptr;
+    detail::check(cudaMalloc(&memory, bytes), "cuda::Device::allocate", std::to_string(bytes) + " bytes");
+    return memory;
+  }
+  /// Waits for what is queued.
+  void release(void* memory) noexcept { (void)cudaFree(memory); }
+  /// Host memory to GPU memory; `from` may be reused at once.
+  void upload(void* to, const void* from, std::size_t bytes) {
+    detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "cuda::Device::upload", "copy");
+  }
+  /// GPU memory to host memory; waits for everything queued before.
+  void download(void* to, const void* from, std::size_t bytes) {
+    detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cuda::Device::download", "copy");
+    synchronize();
+  }
+  void zero(void* memory, std::size_t bytes) {
+    detail::check(cudaMemsetAsync(memory, 0, bytes, stream_), "cuda::Device::zero", "memset");
+  }
+  /// Waits until all operations are done. Throws Error when one of them failed on the GPU.
+  void synchronize() { detail::check(cudaStreamSynchronize(stream_), "cuda::Device::synchronize", "stream"); }
+
+  /// Most blocks of one launch; larger grids are launched in pieces.
+  std::int64_t grid_limit() const { return grid_limit_; }
+  void set_grid_limit(std::int64_t blocks) {
+    if (blocks < 1 || blocks > largest_grid)
+      throw Error("cuda::Device", "grid limit", "1 to 2147483647 blocks", std::to_string(blocks));
+    grid_limit_ = blocks;
+  }
+
+  /// Memory for the operation that asks, until the next one asks.
+  template <class T>
+  T* scratch(std::size_t count, std::string_view operation) {
+    return static_cast<T*>(scratch_.reserve(count * sizeof(T), operation));
+  }
+
+  /// The GPU's copy of a host list; `slot` (0 to 3) keeps lists of different kinds apart.
+  const std::byte* list(int slot, std::span<const std::byte> contents, std::string_view operation) {
+    detail::UploadedList& kept = lists_[slot];
+    auto* memory = static_cast<std::byte*>(kept.memory.reserve(contents.size(), operation));
+    const bool same = kept.contents.size() == contents.size() &&
+                      std::memcmp(kept.contents.data(), contents.data(), contents.size()) == 0;
+    if (same || contents.empty()) return memory;
+    kept.contents.clear();  // if the copy throws, nothing is remembered
+    upload(memory, contents.data(), contents.size());
+    kept.contents.assign(contents.begin(), contents.end());
+    return memory;
+  }
+
+  /// Matrix products on this stream.
+  detail::Blas& blas() { return blas_; }
+
+ private:
+  static constexpr std::int64_t largest_grid = 2147483647;
+  cudaStream_t stream_ = nullptr;
+  bool owns_stream_ = false;
+  std::int64_t grid_limit_ = largest_grid;
+  detail::Workspace scratch_;
+  detail::UploadedList lists_[4];
+  detail::Blas blas_;
+};
+
+}  // namespace typeformer::inline TYPEFORMER_ABI::cuda

@@ -1,0 +1,18 @@
+/// Statuses of the CUDA runtime as Errors.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "typeformer/core/error.hpp"
+#include "typeformer/simt/simt.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
+
+/// Throws an Error of `operation` when the CUDA call `what` has failed.
+inline void check(cudaError_t status, std::string_view operation, std::string_view what) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // else a later, unrelated launch would report this failure again
+  throw Error(operation, what, "success", std::string(cudaGetErrorString(status)));
+}
+
+}  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail

@@ -1,0 +1,42 @@
+/// Arrays on the device from and to vectors of double.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "typeformer/cuda.cuh"
+#include "typeformer/kernel/buffer.hpp"
+
+namespace support {
+
+/// An array on the device that begins `shift` elements after an aligned address.
+template <class T>
+class Array {
+ public:
+  Array(typeformer::cuda::Device& on, const std::vector<double>& numbers, std::size_t shift = 0) : shift_(shift) {
+    std::vector<T> host(numbers.size() + shift);
+    for (std::size_t i = 0; i < host.size(); ++i)
+      host[i] = typeformer::from_float<T>(i < shift ? NAN : static_cast<float>(numbers[i - shift]));
+    buffer_ = {on, std::span<const T>(host)};
+  }
+  /// Filled with NaN: what is not assigned shows.
+  Array(typeformer::cuda::Device& on, std::size_t size, std::size_t shift = 0)
+      : Array(on, std::vector<double>(size, NAN), shift) {}
+
+  T* data() { return buffer_.data() ? buffer_.data() + shift_ : nullptr; }
+  std::vector<double> download() const {
+    std::vector<T> host(buffer_.size());
+    buffer_.download(std::span<T>(host));
+    std::vector<double> numbers;
+    for (std::size_t i = shift_; i < host.size(); ++i)
+      numbers.push_back(static_cast<double>(typeformer::to_float(host[i])));
+    return numbers;
+  }
+
+ private:
+  std::size_t shift_;
+  typeformer::Buffer<typeformer::cuda::Device, T> buffer_;
+};
+
+}  // namespace support

@@ -1,0 +1,125 @@
+/// Attention's kernels, instantiated for the tests: one number type in each of the files that include this.
+#pragma once
+#include <string>
+
+#include "arrays.hpp"
+#include "attention.hpp"
+
+namespace user {
+
+/// A mask of a user's own, without span: every third key up to the query.
+struct EveryThird {
+  TYPEFORMER_HD bool sees(int query, int key, const typeformer::MaskData&) const {
+    return key <= query && (query - key) % 3 == 0;
+  }
+};
+
+}  // namespace user
+
+namespace attention {
+
+using support::Array;
+
+inline std::vector<typeformer::Segment> segments_of(const Problem& p) {
+  std::vector<typeformer::Segment> segments;
+  for (const Sequence& s : p.sequences) {
+    typeformer::Segment segment;
+    segment.query_row = s.query_row;
+    segment.key_row = s.key_row;
+    segment.queries = s.queries;
+    segment.keys = s.keys;
+    segment.first_position = s.first_position;
+    segment.ring = s.ring;
+    segment.mask.prefix = s.prefix;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+template <class T>
+struct Arrays {
+  Arrays(typeformer::cuda::Device& on, const Problem& p, const Inputs& in)
+      : q(on, in.q, p.shift), k(on, in.k, p.shift), v(on, in.v, p.shift), d_o(on, in.d_o, p.shift),
+        o(on, in.q.size(), p.shift), dq(on, in.q.size(), p.shift), dk(on, gradient_size(p), p.shift),
+        dv(on, gradient_size(p), p.shift), lse(on, static_cast<std::size_t>(p.query_rows * p.heads)),
+        dtable(on, in.dtable_before), segments(segments_of(p)) {}
+  static std::size_t gradient_size(const Problem& p) {
+    return static_cast<std::size_t>(p.key_rows * p.kv_heads * p.head_dim);
+  }
+  Array<T> q, k, v, d_o, o, dq, dk, dv;
+  Array<float> lse, dtable;
+  std::vector<typeformer::Segment> segments;
+};
+
+template <class T, class Mask, class Score>
+Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& score, const Problem& p,
+                 const Inputs& in) {
+  Arrays<T> arrays(on, p, in);
+  typeformer::AttendArgs<T> a;
+  a.o = arrays.o.data();
+  a.q = arrays.q.data();
+  a.k = arrays.k.data();
+  a.v = arrays.v.data();
+  a.lse = arrays.lse.data();
+  a.segments = arrays.segments.data();
+  a.segment_count = static_cast<int>(arrays.segments.size());
+  a.heads = p.heads;
+  a.kv_heads = p.kv_heads;
+  a.head_dim = p.head_dim;
+  a.kv_stride = p.kv_stride;
+  attend(on, mask, score, a);
+  Results results;
+  results.o = arrays.o.download();
+  results.lse = arrays.lse.download();
+  if (!p.backward) return results;
+  typeformer::AttendBackwardArgs<T> b;
+  b.dq = arrays.dq.data();
+  b.dk = arrays.dk.data();
+  b.dv = arrays.dv.data();
+  b.dtable = Score::Bias::trained ? arrays.dtable.data() : nullptr;
+  b.d_o = arrays.d_o.data();
+  b.forward = a;
+  attend_backward(on, mask, score, b);
+  results.dq = arrays.dq.download();
+  results.dk = arrays.dk.download();
+  results.dv = arrays.dv.download();
+  if (Score::Bias::trained) results.dtable = arrays.dtable.download();
+  return results;
+}
+
+template <bool capped, class Bias>
+typeformer::ScoreForm<capped, Bias> score_of(const Problem& p, const Bias& bias) {
+  return {static_cast<float>(p.scale), static_cast<float>(p.cap), bias};
+}
+
+/// The forms that the tests need, not every mask with every score.
+template <class T>
+Results run_number(const Problem& p, const Inputs& in) {
+  using namespace typeformer;
+  cuda::Device on;
+  if (p.grid_limit) on.set_grid_limit(p.grid_limit);
+  const auto plain = score_of<false>(p, NoBias{});
+  const auto capped = score_of<true>(p, NoBias{});
+  if (p.bias == "alibi") return run_form<T>(on, Causal{}, score_of<false>(p, FormulaBiasForm<ALiBi>{}), p, in);
+  if (p.bias == "table") {
+    Array<float> table(on, in.table);
+    const Buffer<cuda::Device, std::int32_t> rows(on, std::span<const std::int32_t>(p.table_rows));
+    const TableBiasForm bias{table.data(), rows.data(), static_cast<int>(p.table_rows.size() / 2)};
+    if (p.mask == "causal") return run_form<T>(on, Causal{}, score_of<false>(p, bias), p, in);
+    return run_form<T>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
+  }
+  if (p.mask == "window") {
+    const SlidingWindow window{p.window};
+    return p.cap > 0 ? run_form<T>(on, window, capped, p, in) : run_form<T>(on, window, plain, p, in);
+  }
+  if (p.mask == "bidirectional") return run_form<T>(on, Bidirectional{}, plain, p, in);
+  if (p.mask == "chunked") return run_form<T>(on, Chunked{p.window}, plain, p, in);
+  if (p.mask == "prefix") return run_form<T>(on, PrefixCausal{}, plain, p, in);
+  if (p.mask == "every_third") return run_form<T>(on, user::EveryThird{}, plain, p, in);
+  return p.cap > 0 ? run_form<T>(on, Causal{}, capped, p, in) : run_form<T>(on, Causal{}, plain, p, in);
+}
+
+Results run_f32(const Problem& p, const Inputs& in);
+Results run_bf16(const Problem& p, const Inputs& in);
+
+}  // namespace attention
