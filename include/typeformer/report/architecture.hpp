@@ -55,7 +55,7 @@ struct StackInfo {
   PositionInfo position;
   int heads = 0, kv_heads = 0, head_dim = 0;
   float score_scale = 0.f, softcap = 0.f;
-  std::string layout = "PreNorm";
+  std::string layout = "PreNorm{}";
   MaskInfo mask;
   QKNormInfo qk_norm;
   Biases biases{false, false, false, false};
