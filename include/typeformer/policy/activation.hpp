@@ -14,25 +14,35 @@ namespace typeformer::inline TYPEFORMER_ABI {
 struct ReLU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return math::select(x > T(0), x, T(0)); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return math::select(x > T(0), x, T(0));
+  }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(1), T(0)); }
+  TYPEFORMER_HD T derivative(T x) const {
+    return math::select(x > T(0), T(1), T(0));
+  }
 };
 
 /// max(x, 0)^2. So et al. 2021 (Primer), arXiv:2109.08668.
 struct SquaredReLU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return math::select(x > T(0), x * x, T(0)); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return math::select(x > T(0), x * x, T(0));
+  }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(2) * x, T(0)); }
+  TYPEFORMER_HD T derivative(T x) const {
+    return math::select(x > T(0), T(2) * x, T(0));
+  }
 };
 
 /// x Phi(x) with the error function; what HuggingFace calls "gelu". Hendrycks & Gimpel 2016, arXiv:1606.08415.
 struct GELU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5) * x * (T(1) + math::erf(x * T(.70710678118654752))); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return T(.5) * x * (T(1) + math::erf(x * T(.70710678118654752)));
+  }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
     const T density = math::exp(T(-.5) * x * x) * T(.39894228040143268);
@@ -44,7 +54,9 @@ struct GELU {
 struct GELUTanh {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return T(.5) * x * (T(1) + math::tanh(inner(x))); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return T(.5) * x * (T(1) + math::tanh(inner(x)));
+  }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
     const T t = math::tanh(inner(x));
@@ -54,7 +66,9 @@ struct GELUTanh {
 
  private:
   template <class T>
-  TYPEFORMER_HD static T inner(T x) { return T(.79788456080286536) * (x + T(.044715) * x * x * x); }
+  TYPEFORMER_HD static T inner(T x) {
+    return T(.79788456080286536) * (x + T(.044715) * x * x * x);
+  }
 };
 
 /// 1 / (1 + exp(-x)), without overflow for large |x|.
@@ -76,7 +90,9 @@ struct Sigmoid {
 struct SiLU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return x * Sigmoid{}(x); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return x * Sigmoid{}(x);
+  }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
     const T s = Sigmoid{}(x);
@@ -88,7 +104,9 @@ struct SiLU {
 struct QuickGELU {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return x * Sigmoid{}(T(1.702) * x); }
+  TYPEFORMER_HD T operator()(T x) const {
+    return x * Sigmoid{}(T(1.702) * x);
+  }
   template <class T>
   TYPEFORMER_HD T derivative(T x) const {
     const T s = Sigmoid{}(T(1.702) * x);
@@ -107,7 +125,9 @@ struct ELU {
     return math::select(x > T(0), x, T(alpha) * (T(2) * t / (T(1) - t)));
   }
   template <class T>
-  TYPEFORMER_HD T derivative(T x) const { return math::select(x > T(0), T(1), T(alpha) * math::exp(math::select(x > T(0), T(0), x))); }
+  TYPEFORMER_HD T derivative(T x) const {
+    return math::select(x > T(0), T(1), T(alpha) * math::exp(math::select(x > T(0), T(0), x)));
+  }
 };
 
 /// lambda * ELU with the constants that keep mean 0 and variance 1. Klambauer et al. 2017, arXiv:1706.02515, eq. 2.
@@ -128,32 +148,38 @@ struct SELU {
 struct Linear {
   static constexpr bool gated = false;
   template <class T>
-  TYPEFORMER_HD T operator()(T x) const { return x; }
+  TYPEFORMER_HD T operator()(T x) const {
+    return x;
+  }
   template <class T>
-  TYPEFORMER_HD T derivative(T) const { return T(1); }
+  TYPEFORMER_HD T derivative(T) const {
+    return T(1);
+  }
 };
 
-/// f(gate) * up, for any plain activation f, and for the number types that f takes. Shazeer 2020, arXiv:2002.05202, eq. 5 and 6.
+/// f(gate) * up, for any plain activation f, and for the number types that f takes. Shazeer 2020, arXiv:2002.05202, eq.
+/// 5 and 6.
 template <class Activation>
 struct Gated {
   Activation activation{};
   static constexpr bool gated = true;
   template <class T>
-    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
-  TYPEFORMER_HD T operator()(T gate, T up) const { return activation(gate) * up; }
+  requires std::same_as<std::invoke_result_t<const Activation&, T>, T> TYPEFORMER_HD T operator()(T gate, T up) const {
+    return activation(gate) * up;
+  }
   template <class T>
-    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
-  TYPEFORMER_HD T derivative_gate(T gate, T up) const { return activation.derivative(gate) * up; }
+  requires std::same_as<std::invoke_result_t<const Activation&, T>, T> TYPEFORMER_HD T derivative_gate(T gate, T up)
+  const { return activation.derivative(gate) * up; }
   template <class T>
-    requires std::same_as<std::invoke_result_t<const Activation&, T>, T>
-  TYPEFORMER_HD T derivative_up(T gate, T) const { return activation(gate); }
+  requires std::same_as<std::invoke_result_t<const Activation&, T>, T> TYPEFORMER_HD T derivative_up(T gate, T)
+  const { return activation(gate); }
 };
-using GLU = Gated<Sigmoid>;          ///< Dauphin et al. 2016, arXiv:1612.08083
-using LiGLU = Gated<Linear>;         ///< bilinear
+using GLU = Gated<Sigmoid>;   ///< Dauphin et al. 2016, arXiv:1612.08083
+using LiGLU = Gated<Linear>;  ///< bilinear
 using ReGLU = Gated<ReLU>;
 using GeGLU = Gated<GELU>;
-using GeGLUTanh = Gated<GELUTanh>;   ///< T5 v1.1, Gemma
-using SwiGLU = Gated<SiLU>;          ///< Llama, Mistral, Qwen, OLMo
+using GeGLUTanh = Gated<GELUTanh>;  ///< T5 v1.1, Gemma
+using SwiGLU = Gated<SiLU>;         ///< Llama, Mistral, Qwen, OLMo
 
 template <class P>
 concept PlainActivation = requires(const P p, float v) {

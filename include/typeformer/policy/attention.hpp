@@ -7,14 +7,15 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// Grouped-query attention: query head h reads key/value head h / (heads / kv_heads). Ainslie et al. 2023, arXiv:2305.13245.
-/// score = softcap(scale * q.k) + bias, softcap(s) = cap * tanh(s / cap); softmax over the keys the mask lets through.
+/// Grouped-query attention: query head h reads key/value head h / (heads / kv_heads). Ainslie et al. 2023,
+/// arXiv:2305.13245. score = softcap(scale * q.k) + bias, softcap(s) = cap * tanh(s / cap); softmax over the keys the
+/// mask lets through.
 struct GQA {
   int heads = 0;
   int kv_heads = 0;
-  int head_dim = 0;    ///< 0: d_model / heads
-  float scale = 0.f;   ///< of the dot product; 0: 1 / sqrt(head_dim)
-  float softcap = 0.f; ///< 0: none
+  int head_dim = 0;     ///< 0: d_model / heads
+  float scale = 0.f;    ///< of the dot product; 0: 1 / sqrt(head_dim)
+  float softcap = 0.f;  ///< 0: none
 };
 /// Multi-head attention: every query head has its own key and value head. Vaswani et al. 2017, section 3.2.2.
 constexpr GQA MHA(int heads, int head_dim = 0) { return {.heads = heads, .kv_heads = heads, .head_dim = head_dim}; }

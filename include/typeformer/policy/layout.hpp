@@ -22,14 +22,15 @@ struct DoubleNorm {
 struct OutputNorm {
   static constexpr bool norm_input = false, norm_output = true, norm_sum = false, parallel = false, final_norm = true;
 };
-/// x = x + attention(N(x)) + feed_forward(N'(x)); N' = N with `shared_norm` (GPT-J, PaLM, Cohere), its own without (NeoX).
+/// x = x + attention(N(x)) + feed_forward(N'(x)); N' = N with `shared_norm` (GPT-J, PaLM, Cohere), its own without
+/// (NeoX).
 struct Parallel {
   bool shared_norm = true;
   static constexpr bool norm_input = true, norm_output = false, norm_sum = false, parallel = true, final_norm = true;
 };
 
-/// What a block layout must give. In a block f is attention, then (in a decoder that reads an encoder) cross-attention, then
-/// the feed-forward network.
+/// What a block layout must give. In a block f is attention, then (in a decoder that reads an encoder) cross-attention,
+/// then the feed-forward network.
 template <class P>
 concept BlockLayout = requires {
   { P::norm_input } -> std::convertible_to<bool>;   // N on the input of f
@@ -42,8 +43,10 @@ concept BlockLayout = requires {
 /// True when attention and feed-forward read one and the same normalised input.
 template <auto Layout>
 constexpr bool shares_norm() {
-  if constexpr (requires { Layout.shared_norm; }) return Layout.shared_norm;
-  else return false;
+  if constexpr (requires { Layout.shared_norm; })
+    return Layout.shared_norm;
+  else
+    return false;
 }
 
 }  // namespace typeformer

@@ -60,25 +60,26 @@ struct Chunked {
     return key <= query && key / chunk == query / chunk;
   }
   TYPEFORMER_HD constexpr KeySpan span(int first, int last, int key_count, const MaskData&) const {
-    return {first / chunk * chunk, detail::smaller(last + 1, key_count),
-            last / chunk * chunk, detail::smaller(first + 1, key_count)};
+    return {first / chunk * chunk, detail::smaller(last + 1, key_count), last / chunk * chunk,
+            detail::smaller(first + 1, key_count)};
   }
   constexpr int reach() const { return chunk; }
 };
 
-/// Causal, but the first `prefix` positions of a sequence see each other in both directions (Raffel et al. 2019, fig. 3).
+/// Causal, but the first `prefix` positions of a sequence see each other in both directions (Raffel et al. 2019, fig.
+/// 3).
 struct PrefixCausal {
   TYPEFORMER_HD constexpr bool sees(int query, int key, const MaskData& data) const {
     return key <= query || key < data.prefix;
   }
   TYPEFORMER_HD constexpr KeySpan span(int first, int last, int key_count, const MaskData& data) const {
-    return {0, detail::smaller(detail::larger(last + 1, data.prefix), key_count),
-            0, detail::smaller(detail::larger(first + 1, data.prefix), key_count)};
+    return {0, detail::smaller(detail::larger(last + 1, data.prefix), key_count), 0,
+            detail::smaller(detail::larger(first + 1, data.prefix), key_count)};
   }
 };
 
-/// What a mask must give: sees(query, key, data), for positions from 0. With span(...) kernels skip what no query of a tile
-/// sees; with reach() > 0 the cache forgets keys that no later query sees.
+/// What a mask must give: sees(query, key, data), for positions from 0. With span(...) kernels skip what no query of a
+/// tile sees; with reach() > 0 the cache forgets keys that no later query sees.
 template <class P>
 concept MaskPolicy = requires(const P p, int i, const MaskData data) {
   { p.sees(i, i, data) } -> std::same_as<bool>;
@@ -91,16 +92,22 @@ concept MaskWithSpan = MaskPolicy<P> && requires(const P p, int i, const MaskDat
 /// The span of any mask: everything, nothing of it full, when the policy does not tell.
 template <MaskPolicy Mask>
 TYPEFORMER_HD constexpr KeySpan key_span(const Mask& mask, int first, int last, int key_count, const MaskData& data) {
-  if constexpr (MaskWithSpan<Mask>) return mask.span(first, last, key_count, data);
-  else return {0, key_count, 0, 0};
+  if constexpr (MaskWithSpan<Mask>)
+    return mask.span(first, last, key_count, data);
+  else
+    return {0, key_count, 0, 0};
 }
 
-/// How many of the newest keys a query can see, itself included, as the mask's own reach() says; 0, without one: all of them.
-/// A cache need not keep more.
+/// How many of the newest keys a query can see, itself included, as the mask's own reach() says; 0, without one: all of
+/// them. A cache need not keep more.
 template <MaskPolicy Mask>
 constexpr int reach(const Mask& mask) {
-  if constexpr (requires { { mask.reach() } -> std::same_as<int>; }) return mask.reach();
-  else return 0;
+  if constexpr (requires {
+                  { mask.reach() } -> std::same_as<int>;
+                })
+    return mask.reach();
+  else
+    return 0;
 }
 
 }  // namespace typeformer

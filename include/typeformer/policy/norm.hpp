@@ -1,7 +1,7 @@
 /// Slot 2 of a Transformer: how a row of activations is normalised.
 ///
-/// Every norm is y = gain * normalize(x - mean?, scale(mean square)) + bias, row by row: a policy gives the formulas and
-/// their derivative, a kernel the sums over the row, the learned gain and the bias.
+/// Every norm is y = gain * normalize(x - mean?, scale(mean square)) + bias, row by row: a policy gives the formulas
+/// and their derivative, a kernel the sums over the row, the learned gain and the bias.
 #pragma once
 #include <concepts>
 
@@ -22,9 +22,13 @@ struct RMSNorm {
   static constexpr bool centered = false;
 
   template <class T>
-  TYPEFORMER_HD T scale(T mean_square) const { return math::rsqrt(mean_square + T(eps)); }
+  TYPEFORMER_HD T scale(T mean_square) const {
+    return math::rsqrt(mean_square + T(eps));
+  }
   template <class T>
-  TYPEFORMER_HD T normalize(T x, T scale) const { return x * scale; }
+  TYPEFORMER_HD T normalize(T x, T scale) const {
+    return x * scale;
+  }
   /// dL/dx from d = dL/dnormalized, with the row's means of d and of d * normalized.
   template <class T>
   TYPEFORMER_HD T normalize_backward(T d, T x, T scale, T /*mean_d*/, T mean_d_normalized) const {
@@ -40,9 +44,13 @@ struct LayerNorm {
   static constexpr bool centered = true;
 
   template <class T>
-  TYPEFORMER_HD T scale(T mean_square) const { return math::rsqrt(mean_square + T(eps)); }
+  TYPEFORMER_HD T scale(T mean_square) const {
+    return math::rsqrt(mean_square + T(eps));
+  }
   template <class T>
-  TYPEFORMER_HD T normalize(T x, T scale) const { return x * scale; }
+  TYPEFORMER_HD T normalize(T x, T scale) const {
+    return x * scale;
+  }
   /// x is the centred value; see RMSNorm.
   template <class T>
   TYPEFORMER_HD T normalize_backward(T d, T x, T scale, T mean_d, T mean_d_normalized) const {
@@ -57,11 +65,17 @@ struct NoNorm {
   static constexpr bool centered = false;
 
   template <class T>
-  TYPEFORMER_HD T scale(T) const { return T(1); }
+  TYPEFORMER_HD T scale(T) const {
+    return T(1);
+  }
   template <class T>
-  TYPEFORMER_HD T normalize(T x, T) const { return x; }
+  TYPEFORMER_HD T normalize(T x, T) const {
+    return x;
+  }
   template <class T>
-  TYPEFORMER_HD T normalize_backward(T d, T, T, T, T) const { return d; }
+  TYPEFORMER_HD T normalize_backward(T d, T, T, T, T) const {
+    return d;
+  }
 };
 
 /// What a norm must give. `centered`: the row's mean is subtracted first. `gain`, `bias`: its learned parameters.
@@ -87,9 +101,7 @@ struct NormForm {
 };
 
 template <auto Norm>
-  requires NormPolicy<policy_t<Norm>>
-constexpr auto norm_form(Fixed<Norm>) {
-  return NormForm<policy_t<Norm>, Norm.gain, Norm.bias>{Norm};
-}
+requires NormPolicy<policy_t<Norm>>
+constexpr auto norm_form(Fixed<Norm>) { return NormForm<policy_t<Norm>, Norm.gain, Norm.bias>{Norm}; }
 
 }  // namespace typeformer

@@ -63,8 +63,8 @@ struct Name {
 template <auto... News>
 struct Changes {};
 
-/// Some layers differ: of every `period` layers the first `locals` take the given slots and options in place of the model's.
-/// Gemma 3: `LocalLayers<SlidingWindow{512}, RoPE{.theta = 1e4f}>{.period = 6, .locals = 5}`.
+/// Some layers differ: of every `period` layers the first `locals` take the given slots and options in place of the
+/// model's. Gemma 3: `LocalLayers<SlidingWindow{512}, RoPE{.theta = 1e4f}>{.period = 6, .locals = 5}`.
 template <auto... Replacements>
 struct LocalLayers {
   int period = 2, locals = 1;
@@ -82,23 +82,49 @@ struct CrossAttention {
   bool cross_attention = true;
 };
 
-template <class P> concept TieOption = requires(const P p) { { p.tied } -> std::convertible_to<bool>; };
-template <class P> concept HeadOption = requires(const P p) { { p.no_head } -> std::convertible_to<bool>; };
-template <class P> concept BiasOption = requires(const P p) {
+template <class P>
+concept TieOption = requires(const P p) {
+  { p.tied } -> std::convertible_to<bool>;
+};
+template <class P>
+concept HeadOption = requires(const P p) {
+  { p.no_head } -> std::convertible_to<bool>;
+};
+template <class P>
+concept BiasOption = requires(const P p) {
   { p.qkv } -> std::convertible_to<bool>;
   { p.output } -> std::convertible_to<bool>;
   { p.feed_forward } -> std::convertible_to<bool>;
   { p.head } -> std::convertible_to<bool>;
 };
-template <class P> concept EmbeddingScaleOption = requires(const P p) { { p.embedding_factor } -> std::convertible_to<float>; };
-template <class P> concept EmbeddingNormOption = requires { requires NormPolicy<std::remove_cvref_t<decltype(P::embedding_norm)>>; };
-template <class P> concept LogitScaleOption = requires(const P p) { { p.logit_factor } -> std::convertible_to<float>; };
-template <class P> concept FinalSoftcapOption = requires(const P p) { { p.final_cap } -> std::convertible_to<float>; };
-template <class P> concept CrossAttentionOption = requires(const P p) { { p.cross_attention } -> std::convertible_to<bool>; };
-template <class P> concept NameOption = requires(const P p) { std::string_view(p.name); };
-/// A pattern over layers: how many kinds there are, which kind a layer is (constexpr; periodic or not), and the Changes<...>
-/// of each kind to the model.
-template <class P> concept LayerPattern = requires(const P p, int layer) {
+template <class P>
+concept EmbeddingScaleOption = requires(const P p) {
+  { p.embedding_factor } -> std::convertible_to<float>;
+};
+template <class P>
+concept EmbeddingNormOption = requires {
+  requires NormPolicy<std::remove_cvref_t<decltype(P::embedding_norm)>>;
+};
+template <class P>
+concept LogitScaleOption = requires(const P p) {
+  { p.logit_factor } -> std::convertible_to<float>;
+};
+template <class P>
+concept FinalSoftcapOption = requires(const P p) {
+  { p.final_cap } -> std::convertible_to<float>;
+};
+template <class P>
+concept CrossAttentionOption = requires(const P p) {
+  { p.cross_attention } -> std::convertible_to<bool>;
+};
+template <class P>
+concept NameOption = requires(const P p) {
+  std::string_view(p.name);
+};
+/// A pattern over layers: how many kinds there are, which kind a layer is (constexpr; periodic or not), and the
+/// Changes<...> of each kind to the model.
+template <class P>
+concept LayerPattern = requires(const P p, int layer) {
   { P::kinds } -> std::convertible_to<int>;
   { p.kind(layer) } -> std::same_as<int>;
   typename P::template changes<0>;

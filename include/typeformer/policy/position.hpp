@@ -1,6 +1,7 @@
 /// Slot 4 of a Transformer: how the network learns where a token stands.
 ///
-/// A policy says where it acts: on the embedding (added to it), on query and key (rotated), on the score (biased), or nowhere.
+/// A policy says where it acts: on the embedding (added to it), on query and key (rotated), on the score (biased), or
+/// nowhere.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -49,23 +50,26 @@ struct LearnedPositions {
   constexpr int table_rows(int max_seq) const { return max_seq + offset; }
 };
 
-/// Which channels of a head RoPE rotates together: (0,1)(2,3).. as in the paper, or (0,r/2)(1,r/2+1).. as in GPT-NeoX and
-/// HuggingFace's Llama.
+/// Which channels of a head RoPE rotates together: (0,1)(2,3).. as in the paper, or (0,r/2)(1,r/2+1).. as in GPT-NeoX
+/// and HuggingFace's Llama.
 enum class Pairs { adjacent, halves };
 
 /// How RoPE's frequencies are changed for contexts longer than the trained one.
 struct RopeScaling {
   enum class Kind { none, linear, llama3, yarn };
   Kind kind = Kind::none;
-  float factor = 1.f;            ///< how much longer the context becomes
-  float low = 1.f, high = 4.f;   ///< llama3: wavelengths above original/low are stretched, below original/high kept
-  int original_context = 8192;   ///< llama3, yarn: the trained context
+  float factor = 1.f;           ///< how much longer the context becomes
+  float low = 1.f, high = 4.f;  ///< llama3: wavelengths above original/low are stretched, below original/high kept
+  int original_context = 8192;  ///< llama3, yarn: the trained context
   float beta_fast = 32.f, beta_slow = 1.f;  ///< yarn: rotations over the trained context where the ramp begins and ends
 
   /// True when the numbers that `kind` reads give frequencies.
   constexpr bool fits() const {
-    return kind == Kind::none || (factor > 0.f && (kind == Kind::linear || (original_context > 0 &&
-           (kind == Kind::llama3 ? 0.f < low && low < high : 0.f < beta_slow && beta_slow < beta_fast))));
+    return kind == Kind::none ||
+           (factor > 0.f &&
+            (kind == Kind::linear ||
+             (original_context > 0 &&
+              (kind == Kind::llama3 ? 0.f < low && low < high : 0.f < beta_slow && beta_slow < beta_fast))));
   }
 };
 
@@ -82,10 +86,14 @@ struct RoPE {
   double frequency(int pair, int width) const {
     const double plain = std::pow(double{theta}, -2. * pair / width);
     switch (scaling.kind) {
-      case RopeScaling::Kind::none: return plain;
-      case RopeScaling::Kind::linear: return plain / scaling.factor;
-      case RopeScaling::Kind::llama3: return llama3(plain);
-      case RopeScaling::Kind::yarn: return yarn(plain, pair, width);
+      case RopeScaling::Kind::none:
+        return plain;
+      case RopeScaling::Kind::linear:
+        return plain / scaling.factor;
+      case RopeScaling::Kind::llama3:
+        return llama3(plain);
+      case RopeScaling::Kind::yarn:
+        return yarn(plain, pair, width);
     }
     return plain;
   }
@@ -107,7 +115,8 @@ struct RoPE {
   /// arXiv:2309.00071, eq. 17 to 20: interpolated below beta_slow rotations, kept above beta_fast, a ramp between.
   double yarn(double plain, int pair, int width) const {
     const auto pair_of = [&](double rotations) {
-      return width * std::log(scaling.original_context / (rotations * 2 * std::numbers::pi)) / (2 * std::log(double{theta}));
+      return width * std::log(scaling.original_context / (rotations * 2 * std::numbers::pi)) /
+             (2 * std::log(double{theta}));
     };
     const double low = std::fmax(std::floor(pair_of(scaling.beta_fast)), 0.);
     double high = std::fmin(std::ceil(pair_of(scaling.beta_slow)), width - 1.);
@@ -164,11 +173,17 @@ struct T5Buckets {
 
 /// What a position policy must give: where it acts. The concepts below say what each place needs.
 template <class P>
-concept PositionPolicy = requires { { P::acts_on } -> std::convertible_to<ActsOn>; };
+concept PositionPolicy = requires {
+  { P::acts_on } -> std::convertible_to<ActsOn>;
+};
+
+/// A position policy that acts on `place`.
+template <class P, ActsOn place>
+concept ActsAt = (P::acts_on == place) && PositionPolicy<P>;
 
 /// Rotates query and key.
 template <class P>
-concept RotaryPosition = PositionPolicy<P> && P::acts_on == ActsOn::query_key && requires(const P p, int i) {
+concept RotaryPosition = ActsAt<P, ActsOn::query_key> && requires(const P p, int i) {
   { p.pairs } -> std::convertible_to<Pairs>;
   { p.rotary_width(i) } -> std::same_as<int>;
   { p.frequency(i, i) } -> std::convertible_to<double>;
@@ -176,24 +191,24 @@ concept RotaryPosition = PositionPolicy<P> && P::acts_on == ActsOn::query_key &&
 };
 /// Adds a formula of (position, channel, d_model) to the embedding.
 template <class P>
-concept FormulaPosition = PositionPolicy<P> && P::acts_on == ActsOn::embedding && requires(const P p, int i) {
+concept FormulaPosition = ActsAt<P, ActsOn::embedding> && requires(const P p, int i) {
   { p.embedding(i, i, i) } -> std::convertible_to<float>;
 };
 /// Adds a row of a trained table [table_rows(max_seq), d_model] to the embedding.
 template <class P>
-concept TablePosition = PositionPolicy<P> && P::acts_on == ActsOn::embedding && requires(const P p, int i) {
+concept TablePosition = ActsAt<P, ActsOn::embedding> && requires(const P p, int i) {
   { p.offset } -> std::convertible_to<int>;
   { p.table_rows(i) } -> std::same_as<int>;
   { P::table_name } -> std::convertible_to<std::string_view>;
 };
 /// Adds a formula to the score: head_bias(head, heads) gives a function of (query, key).
 template <class P>
-concept FormulaBias = PositionPolicy<P> && P::acts_on == ActsOn::score && requires(const P p, int i) {
+concept FormulaBias = ActsAt<P, ActsOn::score> && requires(const P p, int i) {
   { p.head_bias(i, i)(i, i) } -> std::same_as<float>;
 };
 /// Adds an entry of a trained table [table_rows(max_seq), heads] to the score, chosen by key - query.
 template <class P>
-concept TableBias = PositionPolicy<P> && P::acts_on == ActsOn::score && requires(const P p, int i) {
+concept TableBias = ActsAt<P, ActsOn::score> && requires(const P p, int i) {
   { p.reach() } -> std::same_as<int>;
   { p.row(i) } -> std::same_as<int>;
   { p.table_rows(i) } -> std::same_as<int>;

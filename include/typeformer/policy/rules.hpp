@@ -1,5 +1,5 @@
-/// The rules between the slots of a Transformer: each a type named after what it demands, with the numbers it looks at as
-/// template arguments and one sentence for the compiler to print.
+/// The rules between the slots of a Transformer: each a type named after what it demands, with the numbers it looks at
+/// as template arguments and one sentence for the compiler to print.
 #pragma once
 #include "typeformer/policy/slots.hpp"
 
@@ -10,8 +10,9 @@ struct sizes_are_positive {
   static constexpr bool ok = vocab > 0 && d_model > 0 && n_layers > 0 && d_ff > 0 && max_seq > 0;
   template <bool passed>
   struct explain {
-    static_assert(passed, "every size in Dims must be positive: a network needs a vocabulary, a width, layers, an inner "
-                          "width and positions. Set Dims{.vocab, .d_model, .n_layers, .d_ff, .max_seq}.");
+    static_assert(passed,
+                  "every size in Dims must be positive: a network needs a vocabulary, a width, layers, an inner "
+                  "width and positions. Set Dims{.vocab, .d_model, .n_layers, .d_ff, .max_seq}.");
   };
 };
 
@@ -20,8 +21,9 @@ struct d_model_splits_into_heads {
   static constexpr bool ok = heads > 0 && (head_dim > 0 || (head_dim == 0 && d_model % heads == 0));
   template <bool passed>
   struct explain {
-    static_assert(passed, "d_model must be a positive multiple of heads: each head gets d_model / heads channels. "
-                          "Change Dims{.d_model} or the attention policy's .heads, or set its .head_dim.");
+    static_assert(passed,
+                  "d_model must be a positive multiple of heads: each head gets d_model / heads channels. "
+                  "Change Dims{.d_model} or the attention policy's .heads, or set its .head_dim.");
   };
 };
 
@@ -30,8 +32,9 @@ struct heads_split_over_kv_heads {
   static constexpr bool ok = heads > 0 && kv_heads > 0 && heads % kv_heads == 0;
   template <bool passed>
   struct explain {
-    static_assert(passed, "heads must be a positive multiple of kv_heads: each key/value head serves heads / kv_heads "
-                          "query heads. Change GQA{.heads, .kv_heads}.");
+    static_assert(passed,
+                  "heads must be a positive multiple of kv_heads: each key/value head serves heads / kv_heads "
+                  "query heads. Change GQA{.heads, .kv_heads}.");
   };
 };
 
@@ -40,8 +43,9 @@ struct rotary_width_is_even {
   static constexpr bool ok = !rotates || (rotary_width > 0 && rotary_width <= head_dim && rotary_width % 2 == 0);
   template <bool passed>
   struct explain {
-    static_assert(passed, "RoPE must rotate an even number of channels, at most head_dim: it turns them in pairs. "
-                          "Change .head_dim or RoPE{.fraction}, or use ALiBi{}.");
+    static_assert(passed,
+                  "RoPE must rotate an even number of channels, at most head_dim: it turns them in pairs. "
+                  "Change .head_dim or RoPE{.fraction}, or use ALiBi{}.");
   };
 };
 
@@ -50,8 +54,9 @@ struct rope_turns_slower_with_each_pair {
   static constexpr bool ok = theta_above_one;
   template <bool passed>
   struct explain {
-    static_assert(passed, "RoPE's theta must be above 1: pair i turns by theta^(-2i/r) per position, slower with each pair. "
-                          "Change RoPE{.theta}, usually 1e4f to 1e6f.");
+    static_assert(passed,
+                  "RoPE's theta must be above 1: pair i turns by theta^(-2i/r) per position, slower with each pair. "
+                  "Change RoPE{.theta}, usually 1e4f to 1e6f.");
   };
 };
 
@@ -60,9 +65,10 @@ struct rope_scaling_stretches_the_context {
   static constexpr bool ok = numbers_fit;
   template <bool passed>
   struct explain {
-    static_assert(passed, "RopeScaling must have a positive factor, a positive original_context, low below high and beta_slow "
-                          "below beta_fast: frequencies are divided by the factor, with a ramp between the two. Change "
-                          "RoPE{.scaling}.");
+    static_assert(passed,
+                  "RopeScaling must have a positive factor, a positive original_context, low below high and beta_slow "
+                  "below beta_fast: frequencies are divided by the factor, with a ramp between the two. Change "
+                  "RoPE{.scaling}.");
   };
 };
 
@@ -71,8 +77,9 @@ struct sinusoids_come_in_pairs {
   static constexpr bool ok = d_model % 2 == 0;
   template <bool passed>
   struct explain {
-    static_assert(passed, "d_model must be even for Sinusoidal positions: every frequency gives a sine and a cosine. "
-                          "Change Dims{.d_model} or the position policy.");
+    static_assert(passed,
+                  "d_model must be even for Sinusoidal positions: every frequency gives a sine and a cosine. "
+                  "Change Dims{.d_model} or the position policy.");
   };
 };
 
@@ -82,9 +89,11 @@ struct buckets_reach_the_distance {
   static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 2 : 1) == 0 && max_distance > exact;
   template <bool passed>
   struct explain {
-    static_assert(passed, "T5Buckets must have two buckets or more per direction, as many for each, and a max_distance beyond the "
-                          "exact ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
-                          ".max_distance}.");
+    static_assert(
+        passed,
+        "T5Buckets must have two buckets or more per direction, as many for each, and a max_distance beyond the "
+        "exact ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
+        ".max_distance}.");
   };
 };
 
@@ -93,8 +102,9 @@ struct mask_lets_a_query_see_itself {
   static constexpr bool ok = keys >= 0;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a window or chunk must hold at least one key: a query that sees nothing has no softmax. "
-                          "Change SlidingWindow{.window}, Chunked{.chunk}, or your mask's reach().");
+    static_assert(passed,
+                  "a window or chunk must hold at least one key: a query that sees nothing has no softmax. "
+                  "Change SlidingWindow{.window}, Chunked{.chunk}, or your mask's reach().");
   };
 };
 
@@ -103,8 +113,9 @@ struct pattern_fits_its_period {
   static constexpr bool ok = period >= 1 && locals >= 0 && locals <= period;
   template <bool passed>
   struct explain {
-    static_assert(passed, "LocalLayers must have 0 <= locals <= period with a positive period: the first 'locals' of every "
-                          "'period' layers are local. Change LocalLayers<...>{.period, .locals}.");
+    static_assert(passed,
+                  "LocalLayers must have 0 <= locals <= period with a positive period: the first 'locals' of every "
+                  "'period' layers are local. Change LocalLayers<...>{.period, .locals}.");
   };
 };
 
@@ -113,8 +124,10 @@ struct pattern_gives_each_layer_a_kind {
   static constexpr bool ok = kinds >= 1 && every_layer_is_one;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a layer pattern's kind(layer) must be one of 0 .. kinds - 1 for every layer: a layer has to know its "
-                          "composition. Change the pattern's kinds or kind(layer), which must be constexpr.");
+    static_assert(
+        passed,
+        "a layer pattern's kind(layer) must be one of 0 .. kinds - 1 for every layer: a layer has to know its "
+        "composition. Change the pattern's kinds or kind(layer), which must be constexpr.");
   };
 };
 
@@ -123,8 +136,9 @@ struct kinds_of_layers_share_a_stack {
   static constexpr bool ok = stack_stays;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a layer pattern must change only what a layer owns: embedding, position table, head, d_model, "
-                          "vocabulary and layer count belong to the stack. Remove what changes them from the pattern.");
+    static_assert(passed,
+                  "a layer pattern must change only what a layer owns: embedding, position table, head, d_model, "
+                  "vocabulary and layer count belong to the stack. Remove what changes them from the pattern.");
   };
 };
 
@@ -133,8 +147,9 @@ struct logits_need_a_head {
   static constexpr bool ok = has_head || !shapes_logits;
   template <bool passed>
   struct explain {
-    static_assert(passed, "NoHead{} must stand without TiedEmbeddings, LogitScale, FinalSoftcap and a head bias: a stack that "
-                          "ends with hidden states has no logits. Remove NoHead{} or the option that shapes logits.");
+    static_assert(passed,
+                  "NoHead{} must stand without TiedEmbeddings, LogitScale, FinalSoftcap and a head bias: a stack that "
+                  "ends with hidden states has no logits. Remove NoHead{} or the option that shapes logits.");
   };
 };
 
@@ -143,8 +158,9 @@ struct eps_keeps_the_root_real {
   static constexpr bool ok = eps_not_negative;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a norm's eps must not be negative: it is added to a mean square under a root. Change .eps, usually "
-                          "1e-5f or 1e-6f.");
+    static_assert(passed,
+                  "a norm's eps must not be negative: it is added to a mean square under a root. Change .eps, usually "
+                  "1e-5f or 1e-6f.");
   };
 };
 
@@ -153,8 +169,9 @@ struct softcaps_are_not_negative {
   static constexpr bool ok = softcaps_not_negative;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a soft-cap must not be negative: scores stay within +-cap, and 0 means no cap. Change "
-                          "GQA{.softcap} or FinalSoftcap{.final_cap}.");
+    static_assert(passed,
+                  "a soft-cap must not be negative: scores stay within +-cap, and 0 means no cap. Change "
+                  "GQA{.softcap} or FinalSoftcap{.final_cap}.");
   };
 };
 
@@ -163,9 +180,10 @@ struct position_gives_what_its_place_needs {
   static constexpr bool ok = complete;
   template <bool passed>
   struct explain {
-    static_assert(passed, "a position policy must give what its place needs: on query_key pairs, rotary_width, frequency and "
-                          "amplitude; on score head_bias, or reach, row and table_rows; on embedding embedding, or offset and "
-                          "table_rows. Add the missing members or change acts_on.");
+    static_assert(passed,
+                  "a position policy must give what its place needs: on query_key pairs, rotary_width, frequency and "
+                  "amplitude; on score head_bias, or reach, row and table_rows; on embedding embedding, or offset and "
+                  "table_rows. Add the missing members or change acts_on.");
   };
 };
 
@@ -174,8 +192,9 @@ struct stacks_share_width_and_vocabulary {
   static constexpr bool ok = same_width && same_vocabulary;
   template <bool passed>
   struct explain {
-    static_assert(passed, "encoder and decoder must have the same d_model and vocab: the decoder attends to the encoder's "
-                          "output and both read one embedding table. Change the Dims of one of them.");
+    static_assert(passed,
+                  "encoder and decoder must have the same d_model and vocab: the decoder attends to the encoder's "
+                  "output and both read one embedding table. Change the Dims of one of them.");
   };
 };
 
