@@ -194,6 +194,31 @@ TEST_CASE("EncoderDecoder: the encoder loses its head, the decoder gains cross-a
   static_assert(std::is_same_v<Explicit::Encoder, Model::Encoder> && std::is_same_v<Explicit::Decoder, Model::Decoder>);
 }
 
+namespace {
+template <bool input, bool output, bool sum, bool side_by_side>
+struct Layout {
+  static constexpr bool norm_input = input, norm_output = output, norm_sum = sum, parallel = side_by_side,
+                        final_norm = true;
+};
+}  // namespace
+
+TEST_CASE("composes: a norm on the sum stands alone") {
+  const auto with_layout = []<auto layout>(tf::Fixed<layout>) {
+    return tf::composes<dims, tf::RMSNorm{}, tf::SwiGLU{}, tf::RoPE{}, heads, layout>;
+  };
+  static_assert(with_layout(tf::fixed<tf::PreNorm{}>) && with_layout(tf::fixed<tf::PostNorm{}>));
+  static_assert(with_layout(tf::fixed<tf::DoubleNorm{}>) && with_layout(tf::fixed<tf::OutputNorm{}>));
+  static_assert(with_layout(tf::fixed<tf::Parallel{}>) && with_layout(tf::fixed<tf::Parallel{.shared_norm = false}>));
+  static_assert(with_layout(tf::fixed<Layout<false, false, false, false>{}>));
+  static_assert(with_layout(tf::fixed<Layout<true, true, false, true>{}>));
+  static_assert(!with_layout(tf::fixed<Layout<true, false, true, false>{}>));
+  static_assert(!with_layout(tf::fixed<Layout<false, true, true, false>{}>));
+  static_assert(!with_layout(tf::fixed<Layout<false, false, true, true>{}>));
+  CHECK(tf::shares_norm<tf::Parallel{}>());
+  CHECK_FALSE(tf::shares_norm<tf::Parallel{.shared_norm = false}>());
+  CHECK_FALSE(tf::shares_norm<tf::PreNorm{}>());
+}
+
 TEST_CASE("composes: every slot must hold its policy") {
   static_assert(tf::composes<dims, tf::RMSNorm{}, tf::SwiGLU{}, tf::RoPE{}, heads, tf::PreNorm{}>);
   static_assert(!tf::composes<dims, tf::SwiGLU{}, tf::RMSNorm{}, tf::RoPE{}, heads, tf::PreNorm{}>);

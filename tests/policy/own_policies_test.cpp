@@ -95,9 +95,9 @@ struct PowersOfTwo {
   }
 };
 
-/// Norm on both sides of the attention and after the sum.
-struct Everywhere {
-  static constexpr bool norm_input = true, norm_output = true, norm_sum = true, parallel = false, final_norm = false;
+/// x = x + N'(f(N(x))) without a final norm, branches side by side.
+struct DoubleParallel {
+  static constexpr bool norm_input = true, norm_output = true, norm_sum = false, parallel = true, final_norm = false;
 };
 
 /// Heads counted from the width.
@@ -142,13 +142,14 @@ using Base = tf::Transformer<dims, tf::RMSNorm{}, tf::SwiGLU{}, tf::RoPE{}, tf::
 
 TEST_CASE("every slot takes a policy of the user's") {
   using Own = tf::Transformer<dims, user::DynamicTanh{}, user::Softplus{}, user::Pendulum{}, user::HeadsOfSixteen{},
-                              user::Everywhere{}, user::PowersOfTwo{}, user::Primes{}, tf::Name{"own"}>;
+                              user::DoubleParallel{}, user::PowersOfTwo{}, user::Primes{}, tf::Name{"own"}>;
   static_assert(tf::Composition<Own>);
   CHECK(Own::head_dim == 16);
   CHECK(Own::score_scale == .2f);
   CHECK(Own::norm.alpha == .5f);
   CHECK(Own::ffn_in_width == 96);
-  CHECK(Own::layout.norm_sum);
+  CHECK(Own::layout.parallel);
+  CHECK_FALSE(tf::shares_norm<Own::layout>());
   CHECK(Own::mask.sees(9, 5, {}));
   CHECK_FALSE(Own::mask.sees(9, 6, {}));
 }
@@ -160,7 +161,7 @@ TEST_CASE("with<> knows whose slot a user's policy fills") {
   static_assert(std::is_same_v<tf::policy_t<Base::with<user::LogDistance{}>::position>, user::LogDistance>);
   static_assert(std::is_same_v<tf::policy_t<Base::with<user::ClippedDistance{}>::position>, user::ClippedDistance>);
   static_assert(std::is_same_v<tf::policy_t<Base::with<user::HeadsOfSixteen{}>::attention>, user::HeadsOfSixteen>);
-  static_assert(std::is_same_v<tf::policy_t<Base::with<user::Everywhere{}>::layout>, user::Everywhere>);
+  static_assert(std::is_same_v<tf::policy_t<Base::with<user::DoubleParallel{}>::layout>, user::DoubleParallel>);
   static_assert(std::is_same_v<tf::policy_t<Base::with<user::PowersOfTwo{}>::mask>, user::PowersOfTwo>);
   static_assert(Base::with<user::Primes{}>::layer_kinds == 3);
   static_assert(std::is_same_v<Base::with<user::DynamicTanh{}>::with<tf::RMSNorm{}>, Base>);

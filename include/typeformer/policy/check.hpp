@@ -126,20 +126,21 @@ template <class... Rule>
 struct Explained : Rule::template explain<Rule::ok>... {};
 
 template <template <class...> class Use, class A>
-using apply_rules =
-    Use<sizes_are_positive<A::dims.vocab, A::dims.d_model, A::dims.n_layers, A::dims.d_ff, A::dims.max_seq>,
-        d_model_splits_into_heads<A::dims.d_model, A::attention.heads, A::attention.head_dim>,
-        heads_split_over_kv_heads<A::attention.heads, A::attention.kv_heads>,
-        rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A>, RotaryPosition<policy_t<A::position>>>,
-        rope_turns_slower_with_each_pair<theta_ok<A>()>, rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
-        sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,
-        decltype(buckets_rule<A::position>()), mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
-        pattern_fits_its_period<period_of<A::pattern>(), locals_of<A::pattern>()>,
-        pattern_gives_each_layer_a_kind<policy_t<A::pattern>::kinds, kinds_in_range<A::pattern>(A::dims.n_layers)>,
-        logits_need_a_head<A::has_head, A::tied || A::logit_scale != 1.f || A::final_softcap != 0.f || A::biases.head>,
-        eps_keeps_the_root_real<eps_ok<A::norm>() && eps_ok<A::qk_norm.norm>() && eps_ok<A::embedding_norm>()>,
-        softcaps_are_not_negative<(A::attention.softcap >= 0.f && A::final_softcap >= 0.f)>,
-        position_gives_what_its_place_needs<complete_position<policy_t<A::position>>>>;
+using apply_rules = Use<
+    sizes_are_positive<A::dims.vocab, A::dims.d_model, A::dims.n_layers, A::dims.d_ff, A::dims.max_seq>,
+    d_model_splits_into_heads<A::dims.d_model, A::attention.heads, A::attention.head_dim>,
+    heads_split_over_kv_heads<A::attention.heads, A::attention.kv_heads>,
+    rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A>, RotaryPosition<policy_t<A::position>>>,
+    rope_turns_slower_with_each_pair<theta_ok<A>()>, rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
+    sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,
+    decltype(buckets_rule<A::position>()), mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
+    pattern_fits_its_period<period_of<A::pattern>(), locals_of<A::pattern>()>,
+    pattern_gives_each_layer_a_kind<policy_t<A::pattern>::kinds, kinds_in_range<A::pattern>(A::dims.n_layers)>,
+    logits_need_a_head<A::has_head, A::tied || A::logit_scale != 1.f || A::final_softcap != 0.f || A::biases.head>,
+    eps_keeps_the_root_real<eps_ok<A::norm>() && eps_ok<A::qk_norm.norm>() && eps_ok<A::embedding_norm>()>,
+    softcaps_are_not_negative<(A::attention.softcap >= 0.f && A::final_softcap >= 0.f)>,
+    norm_on_the_sum_stands_alone<A::layout.norm_sum, A::layout.norm_input || A::layout.norm_output, A::layout.parallel>,
+    position_gives_what_its_place_needs<complete_position<policy_t<A::position>>>>;
 
 template <class Model, class Changes>
 struct ChangedLayer;

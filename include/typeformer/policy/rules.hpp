@@ -175,6 +175,18 @@ struct softcaps_are_not_negative {
   };
 };
 
+template <bool norm_sum, bool other_norms, bool parallel>
+struct norm_on_the_sum_stands_alone {
+  static constexpr bool ok = !norm_sum || (!other_norms && !parallel);
+  template <bool passed>
+  struct explain {
+    static_assert(passed,
+                  "a block layout with norm_sum must have no other norm and no parallel branches: each branch "
+                  "returns through one norm at most. Change the layout's norm_sum, norm_input, norm_output or "
+                  "parallel.");
+  };
+};
+
 template <bool complete>
 struct position_gives_what_its_place_needs {
   static constexpr bool ok = complete;
