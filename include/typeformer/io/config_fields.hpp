@@ -69,7 +69,13 @@ class ConfigFields {
       ignored_.push_back(key);
     }
   }
-  const std::set<std::string, std::less<>>& read() const { return read_; }
+  /// The keys that were read, of those that the file has.
+  std::vector<std::string> read() const {
+    std::vector<std::string> keys;
+    for (const std::string& key : read_)
+      if (has(key)) keys.push_back(key);
+    return keys;
+  }
   const std::vector<std::string>& ignored() const { return ignored_; }
   [[noreturn]] void refuse(std::string_view key, const std::string& expected, const nlohmann::json& got) const {
     std::string text = got.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

@@ -245,7 +245,7 @@ inline FileArchitecture read_hf_config(const nlohmann::json& json, bool own_head
     config.refuse("model_type", "llama, gemma3_text or t5", type);
   }
   config.finish(detail::harmless_keys);
-  file.fields_read.assign(config.read().begin(), config.read().end());
+  file.fields_read = config.read();
   file.fields_ignored = config.ignored();
   return file;
 }

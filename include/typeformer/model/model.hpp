@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <vector>
 
+#include "typeformer/core/random.hpp"
 #include "typeformer/model/arena.hpp"
 #include "typeformer/model/tables.hpp"
 
@@ -53,24 +53,6 @@ class Model {
   Buffer<Device, float> position_rows_, encoder_position_rows_;
 };
 
-namespace detail {
-
-/// A counter-based generator of uniform numbers (splitmix64's mixing function): equal on every device and platform.
-constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t counter) {
-  std::uint64_t z = seed + (counter + 1) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-/// A number of N(0, 1), by Box & Muller.
-inline float normal(std::uint64_t seed, std::uint64_t counter) {
-  const double u = (static_cast<double>(mixed(seed, 2 * counter) >> 11) + 1.) * 0x1p-53;  // in (0, 1]
-  const double v = static_cast<double>(mixed(seed, 2 * counter + 1) >> 11) * 0x1p-53;
-  return static_cast<float>(std::sqrt(-2. * std::log(u)) * std::cos(2. * std::numbers::pi * v));
-}
-
-}  // namespace detail
-
 /// Sets every weight to its initialiser's values (see Initialiser); equal seeds give equal weights on every device.
 template <class M, class Device, Storage W>
 void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
@@ -79,14 +61,14 @@ void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
   std::uint64_t stream = seed;
   for (const Parameter& p : parameters<M>) {
     std::vector<float> values(static_cast<std::size_t>(p.size()));
-    stream = detail::mixed(stream, 0);
+    stream = detail::random_bits(stream, 0);
     const float deviation =
         p.initialiser == Initialiser::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (p.initialiser == Initialiser::ones)
         values[i] = 1.f;
       else if (p.initialiser != Initialiser::zeros)
-        values[i] = deviation * detail::normal(stream, i);
+        values[i] = deviation * static_cast<float>(detail::normal(stream, i));
     }
     model.weights().set(p, values);
   }
