@@ -112,7 +112,8 @@ def norms(seed, out):
     }
     for name, (function, inputs, names) in cases.items():
         tensors = measure(function, inputs, dy, names)
-        tensors |= dict(zip(("x", "weight", "bias"), inputs)) | {"dy": dy, "eps": torch.tensor([eps], dtype=torch.float64)}
+        tensors |= dict(zip(("x", "weight", "bias"), inputs)) | {"dy": dy}
+        tensors["eps"] = torch.tensor([eps], dtype=torch.float64)
         report(name, write(out / f"{name}.safetensors", tensors, {"x", "weight", "bias", "dy"}), tensors, "y")
 
 
@@ -179,7 +180,8 @@ def sdpa(case, bias, q, k, v):
 
 def case(heads, kv_heads, head_dim, queries, keys=None, causal=True, window=0, cap=0.0, scale=None, bias=None):
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "queries": queries, "keys": keys or queries,
-            "causal": causal, "window": window, "cap": single(cap), "scale": single(scale or head_dim**-0.5), "bias": bias}
+            "causal": causal, "window": window, "cap": single(cap), "scale": single(scale or head_dim**-0.5),
+            "bias": bias}
 
 
 ATTENTION = {
