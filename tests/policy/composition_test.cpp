@@ -190,7 +190,7 @@ TEST_CASE("EncoderDecoder: the encoder loses its head, the decoder gains cross-a
   CHECK(Model::Encoder::position.bidirectional);
   CHECK(Model::name == "T5");
   // Saying it oneself changes nothing.
-  using Explicit = tf::EncoderDecoder<EncoderStack::with<tf::NoHead{}>, DecoderStack::with<tf::CrossAttention{}>>;
+  using Explicit = tf::EncoderDecoder<EncoderStack::with<tf::NoHead{}>, DecoderStack::with<tf::CrossAttention<>{}>>;
   static_assert(std::is_same_v<Explicit::Encoder, Model::Encoder> && std::is_same_v<Explicit::Decoder, Model::Decoder>);
 }
 

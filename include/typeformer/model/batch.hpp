@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "typeformer/core/error.hpp"
+#include "typeformer/policy/mask.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
@@ -14,12 +15,15 @@ namespace typeformer::inline TYPEFORMER_ABI {
 struct Batch {
   std::span<const std::int32_t> ids;
   std::span<const int> lengths;
+  std::span<const MaskData> mask_data{};  ///< what masks read, one per sequence (prefixes); empty: nothing
 };
 
 namespace detail {
 
 /// Throws Error when the lengths do not add up to the ids or an id is not in the vocabulary.
 inline void check_batch(std::string_view operation, const Batch& batch, int vocab) {
+  if (!batch.mask_data.empty() && batch.mask_data.size() != batch.lengths.size())
+    throw Error(operation, "mask_data", "nothing, or one entry per sequence", std::to_string(batch.mask_data.size()));
   std::int64_t total = 0;
   for (const int length : batch.lengths) {
     if (length < 0) throw Error(operation, "lengths", "lengths of 0 or more", std::to_string(length));

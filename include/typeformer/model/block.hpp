@@ -172,7 +172,7 @@ class Block {
       source_product(a_.cross_v, Tensor::cross_v_weight, Tensor::cross_v_bias);
     }
     product(a_.cross_q, a_.hc, Tensor::cross_q_weight, vector(Tensor::cross_q_bias), d_model, L::q_width);
-    attend(on_, Bidirectional{}, cross_score_form<L>(), cross_args());
+    attend(on_, L::cross_mask, cross_score_form<L>(), cross_args());
   }
   void source_product(float* y, Tensor weight, Tensor bias) {
     linear(on_, LinearArgs<float, W>{.y = y,
@@ -397,7 +397,7 @@ class BlockBackward : Block<L, Device, W> {
   /// From g_.wide to the gradient of cross_q in g_.q; that of the encoder's output is added to dsource.
   void attend_source_backward() {
     attend_backward(
-        on_, Bidirectional{}, cross_score_form<L>(),
+        on_, L::cross_mask, cross_score_form<L>(),
         AttendBackwardArgs<float>{.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()});
     product_backward(dsource_, g_.k, pass_.source, Tensor::cross_k_weight, Tensor::cross_k_bias, d_model, L::kv_width,
                      pass_.source_tokens, true);

@@ -89,8 +89,11 @@ inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std
   for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
     if (target_lengths[s] == 0) continue;
     const Segment& target = targets[next++];
-    segments.push_back(
-        {.query_row = target.query_row, .key_row = key_row, .queries = target.queries, .keys = source_lengths[s]});
+    segments.push_back({.query_row = target.query_row,
+                        .key_row = key_row,
+                        .queries = target.queries,
+                        .keys = source_lengths[s],
+                        .first_position = target.first_position});
   }
   return segments;
 }

@@ -28,8 +28,10 @@ class PassArrays {
     begin(batch.ids.size());
     ids_.assign(batch.ids.begin(), batch.ids.end());
     Segment segment;
-    for (const int length : batch.lengths) {
+    for (std::size_t s = 0; s < batch.lengths.size(); ++s) {
+      const int length = batch.lengths[s];
       segment.queries = segment.keys = length;
+      segment.mask = batch.mask_data.empty() ? MaskData{} : batch.mask_data[s];
       for (int position = 0; position < length; ++position) positions_.push_back(position);
       if (length > 0) segments_[0].push_back(segment);
       segment.query_row += length;
@@ -51,7 +53,7 @@ class PassArrays {
          begins += static_cast<std::size_t>(batch.lengths[static_cast<std::size_t>(s)]), ++s) {
       const auto index = static_cast<std::size_t>(s);
       if (count[index] == 0) continue;
-      append(s, cache.length(s), count[index], cache);
+      append(s, count[index], batch.mask_data.empty() ? MaskData{} : batch.mask_data[index], cache);
       const auto from = batch.ids.begin() + static_cast<std::ptrdiff_t>(begins) + first[index];
       ids_.insert(ids_.end(), from, from + count[index]);
     }
@@ -83,7 +85,8 @@ class PassArrays {
     segments_.assign(1, {});
   }
   template <class S>
-  void append(int sequence, int held, int count, const KVCache<S, Device>& cache) {
+  void append(int sequence, int count, const MaskData& mask, const KVCache<S, Device>& cache) {
+    const int held = cache.length(sequence);
     const auto query_row = static_cast<std::int64_t>(positions_.size());
     for (int i = 0; i < count; ++i) positions_.push_back(held + i);
     for (int kind = 0; kind < S::layer_kinds; ++kind) {
@@ -95,7 +98,8 @@ class PassArrays {
                                                            .queries = count,
                                                            .keys = held + count,
                                                            .first_position = held,
-                                                           .ring = slots});
+                                                           .ring = slots,
+                                                           .mask = mask});
     }
   }
   void upload(Device& on) {

@@ -100,7 +100,8 @@ std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
 /// Logits of every position of every sequence, [T, vocab], without a cache. For scoring and comparison; generation uses
 /// extend. Throws Error when an id is not in the vocabulary or the lengths do not add up.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-requires(M::has_head) Logits forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+requires(M::has_head && !M::cross_attention) Logits
+    forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
@@ -122,8 +123,9 @@ std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& 
 
 /// The mean cross-entropy of the labels (one per token; negative: ignored), without gradients.
 template <Composition M, class Device, Storage W>
-requires(M::has_head) float loss(const Model<M, Device, W>& model, const Batch& batch,
-                                 std::span<const std::int32_t> labels, const LossOptions& options = {}) {
+requires(M::has_head && !M::cross_attention) float loss(const Model<M, Device, W>& model, const Batch& batch,
+                                                        std::span<const std::int32_t> labels,
+                                                        const LossOptions& options = {}) {
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
@@ -136,9 +138,11 @@ requires(M::has_head) float loss(const Model<M, Device, W>& model, const Batch& 
 /// The loss, and its gradients added to `gradients`. The observer sees the forward and, downward, "hidden_gradient" of
 /// each layer.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-requires(M::has_head) float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch,
-                                               std::span<const std::int32_t> labels, Gradients<M, Device>& gradients,
-                                               const LossOptions& options = {}, Observer observer = {}) {
+requires(M::has_head &&
+         !M::cross_attention) float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch,
+                                                       std::span<const std::int32_t> labels,
+                                                       Gradients<M, Device>& gradients, const LossOptions& options = {},
+                                                       Observer observer = {}) {
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
   Device& on = model.device();
   detail::PassArrays<Device> pass;
@@ -189,6 +193,12 @@ void check_extend(const KVCache<S, Device>& cache, const Batch& batch) {
                   "at most " + std::to_string(cache.capacity() - cache.length(s)) + " more tokens: the capacity is " +
                       std::to_string(cache.capacity()) + " positions",
                   std::to_string(length));
+    const int prefix = batch.mask_data.empty() ? 0 : batch.mask_data[static_cast<std::size_t>(s)].prefix;
+    const int readable = cache.length(s) > 0 ? cache.length(s) : std::min(length, cache.chunk());
+    if (length > 0 && prefix > readable)
+      throw Error("extend", "mask_data",
+                  "a prefix of at most " + std::to_string(readable) + " positions: it is read in one pass",
+                  std::to_string(prefix));
   }
 }
 
@@ -232,7 +242,7 @@ void finish_row(Device& on, Head<S, Device, W> head, Workspace<Device>& memory, 
 /// sequences are. Throws Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed
 /// the capacity.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-requires(M::has_head) Logits
+requires(M::has_head && !M::cross_attention) Logits
     extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
   Logits result{
       std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
@@ -250,8 +260,9 @@ requires(M::has_head) Logits
 
 /// extend for one sequence: the logits after its last token.
 template <Composition M, class Device, Storage W>
-requires(M::has_head) std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state,
-                                                std::span<const std::int32_t> ids, int sequence = 0) {
+requires(M::has_head &&
+         !M::cross_attention) std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state,
+                                                        std::span<const std::int32_t> ids, int sequence = 0) {
   std::vector<int> lengths(static_cast<std::size_t>(state.sequences()), 0);
   if (sequence < 0 || sequence >= state.sequences())
     throw Error("extend", "sequence", "0 to " + std::to_string(state.sequences() - 1), std::to_string(sequence));

@@ -28,7 +28,8 @@ struct Arguments {
   static constexpr bool tied = option_or<Slot::tie, TiedEmbeddings{false}, Options...>().tied;
   static constexpr bool has_head = !option_or<Slot::head, NoHead{false}, Options...>().no_head;
   static constexpr bool cross_attention =
-      option_or<Slot::cross_attention, CrossAttention{false}, Options...>().cross_attention;
+      option_or<Slot::cross_attention, CrossAttention<>{false}, Options...>().cross_attention;
+  static constexpr auto cross_mask = option_or<Slot::cross_attention, CrossAttention<>{false}, Options...>().cross_mask;
   /// Factor of the token embeddings (1: none).
   static constexpr float embedding_scale =
       option_or<Slot::embedding_scale, EmbeddingScale{1.f}, Options...>().of(D.d_model);

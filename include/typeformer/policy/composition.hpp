@@ -156,7 +156,8 @@ struct EncoderDecoder
               detail::stacks_share_width_and_vocabulary<EncoderStack::dims.d_model == DecoderStack::dims.d_model,
                                                         EncoderStack::dims.vocab == DecoderStack::dims.vocab>::ok> {
   using Encoder = typename EncoderStack::template with<NoHead{}>;
-  using Decoder = typename DecoderStack::template with<CrossAttention{}>;
+  using Decoder = std::conditional_t<DecoderStack::cross_attention, DecoderStack,
+                                     typename DecoderStack::template with<CrossAttention<>{}>>;
   static constexpr bool is_encoder_decoder = true;
   static constexpr std::int64_t parameter_count = detail::ParameterCount<EncoderDecoder>::value;
   static constexpr std::string_view name = DecoderStack::name;

@@ -6,6 +6,7 @@
 
 #include "typeformer/core/fixed.hpp"
 #include "typeformer/core/math.hpp"
+#include "typeformer/policy/mask.hpp"
 #include "typeformer/policy/norm.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
@@ -78,8 +79,10 @@ struct LocalLayers {
 using UniformLayers = LocalLayers<>;
 
 /// Between attention and feed-forward the layers read the encoder's output. EncoderDecoder adds it to its decoder.
+template <auto Mask = Bidirectional{}>
 struct CrossAttention {
   bool cross_attention = true;
+  static constexpr auto cross_mask = Mask;  ///< which source positions a target position sees
 };
 
 template <class P>
@@ -116,6 +119,7 @@ concept FinalSoftcapOption = requires(const P p) {
 template <class P>
 concept CrossAttentionOption = requires(const P p) {
   { p.cross_attention } -> std::convertible_to<bool>;
+  requires MaskPolicy<std::remove_cvref_t<decltype(P::cross_mask)>>;
 };
 template <class P>
 concept NameOption = requires(const P p) {
