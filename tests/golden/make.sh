@@ -4,7 +4,7 @@
 #   --seed N     seed of every random value (default 1, the seed of the committed files)
 #   --out DIR    where to write (default: this folder, that is, over the committed files)
 #   --only NAME  only this part; may be repeated. Parts: llama llama_tied gemma3 t5 t5_gated (together: tiny)
-#                operations formulas smollm2 text
+#                operations formulas families smollm2 text
 #   --check      with the tiny models: print what each feature is worth in the logits
 #
 # The first run makes a virtual environment with the pinned packages of requirements.txt (a few minutes, several GB,
@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     *) echo "usage: make.sh [--seed N] [--out DIR] [--only NAME]... [--check]" >&2; exit 2 ;;
   esac
 done
-[ -n "$only" ] || only='tiny operations formulas smollm2 text'
+[ -n "$only" ] || only='tiny operations formulas families smollm2 text'
 mkdir -p "$out"
 
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM_DISABLE=1 CUDA_VISIBLE_DEVICES=''
@@ -42,7 +42,7 @@ for part in $only; do
     tiny) "$venv/bin/python" "$here/tiny_models.py" --seed "$seed" --out "$out" $check ;;
     llama | llama_tied | gemma3 | t5 | t5_gated)
       "$venv/bin/python" "$here/tiny_models.py" --seed "$seed" --out "$out" --only "$part" $check ;;
-    operations | formulas | smollm2 | text) "$venv/bin/python" "$here/$part.py" --seed "$seed" --out "$out" ;;
+    operations | formulas | families | smollm2 | text) "$venv/bin/python" "$here/$part.py" --seed "$seed" --out "$out" ;;
     *) echo "make.sh: unknown part '$part'" >&2; exit 2 ;;
   esac
 done
