@@ -4,4 +4,5 @@
 #pragma once
 #include "typeformer/kernel/cuda/attention.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
+#include "typeformer/kernel/cuda/matmul.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"

@@ -1,9 +1,14 @@
 /// attend and its backward on CUDA.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "typeformer/kernel/contract.hpp"
+#include "typeformer/kernel/cuda/attention_backward.cuh"
 #include "typeformer/kernel/cuda/attention_forward.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
@@ -13,6 +18,81 @@ namespace detail {
 
 /// Slots of the device's uploaded lists.
 inline constexpr int forward_list = 0, backward_query_list = 1, backward_key_list = 2;
+
+/// Throws Error where the backward could not work or two blocks would write the same gradient.
+template <class T>
+void check_attend_backward(std::string_view operation, const AttendBackwardArgs<T>& b) {
+  const AttendArgs<T>& a = b.forward;
+  std::vector<const Segment*> by_key;
+  for (int i = 0; i < a.segment_count; ++i) {
+    const Segment& s = a.segments[i];
+    require(s.ring == 0, operation, "segment " + std::to_string(i), "no ring", std::to_string(s.ring) + " slots");
+    require(s.queries == 0 || (b.dq && b.d_o && a.lse), operation, "dq, do, lse", "arrays", "null");
+    require(s.keys == 0 || (b.dk && b.dv), operation, "dk, dv", "arrays", "null");
+    if (s.keys > 0) by_key.push_back(&s);
+  }
+  std::sort(by_key.begin(), by_key.end(), [](const Segment* x, const Segment* y) { return x->key_row < y->key_row; });
+  for (std::size_t i = 1; i < by_key.size(); ++i)
+    require(by_key[i - 1]->key_row + by_key[i - 1]->keys <= by_key[i]->key_row, operation, "segments",
+            "keys of their own for each", "two that share key row " + std::to_string(by_key[i]->key_row));
+}
+
+/// Rows of q that segments reach.
+template <class T>
+std::int64_t query_row_count(const AttendArgs<T>& a) {
+  std::int64_t rows = 0;
+  for (int i = 0; i < a.segment_count; ++i) rows = std::max(rows, a.segments[i].query_row + a.segments[i].queries);
+  return rows;
+}
+
+/// do . o of every row, dq, and the gradient of a trained bias.
+template <int depth, class Mask, class Score, class T>
+void backward_to_queries(Device& on, const Mask& mask, const Score& score, AttendBackwardTask<T>& task) {
+  constexpr std::string_view operation = "attend_backward";
+  using Tile = typename TileOf<T, depth, AttentionPass::queries>::type;
+  AttendBackwardArgs<T>& b = task.args;
+  AttendArgs<T>& a = b.forward;
+  const TileList list = place_tiles(on, operation, backward_query_list, a, Tile::rows, false);
+  const std::int64_t items = list.count * a.heads, dots = query_row_count(a) * a.heads;
+  std::int64_t sums = 0;
+  if constexpr (Score::Bias::trained) sums = b.dtable ? items * (2 * score.bias.reach + 1) : 0;
+  task.dots = on.scratch<float>(static_cast<std::size_t>(dots + sums), operation);
+  task.bias_sums = sums ? task.dots + dots : nullptr;
+  const Segment* const on_host = a.segments;
+  a.segments = list.segments;
+  task.tiles = list.tiles;
+  launch(on, operation, attend_row_dots<T>, items, {dim3(128)}, task, int{Tile::rows});
+  std::size_t bytes = TileMemory<Tile>::bytes(2);
+  if constexpr (Score::Bias::trained) bytes += DistanceSums<Tile>::bytes;
+  launch(on, operation, attend_backward_queries<Tile, Mask, Score, T>, items, {dim3(Tile::threads), bytes}, mask, score,
+         task);
+  if constexpr (Score::Bias::trained)
+    if (task.bias_sums)
+      launch(on, operation, add_bias_gradient<float>, a.heads, {dim3(128)}, score.bias, task.bias_sums, list.count,
+             a.heads, b.dtable);
+  a.segments = on_host;
+}
+
+/// dk and dv.
+template <int depth, class Mask, class Score, class T>
+void backward_to_keys(Device& on, const Mask& mask, const Score& score, AttendBackwardTask<T>& task) {
+  constexpr std::string_view operation = "attend_backward";
+  using Tile = typename TileOf<T, depth, AttentionPass::keys>::type;
+  AttendArgs<T>& a = task.args.forward;
+  const TileList list = place_tiles(on, operation, backward_key_list, a, Tile::rows, true);
+  a.segments = list.segments;
+  task.tiles = list.tiles;
+  const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(2) + 4 * Tile::columns * sizeof(float)};
+  const auto run = [&](auto kernel) {
+    launch(on, operation, kernel, list.count * a.kv_heads, block, mask, score, task);
+  };
+  if constexpr (one_gradient_per_launch(depth)) {
+    run(attend_backward_keys<Tile, KeyGradients::keys, Mask, Score, T>);
+    run(attend_backward_keys<Tile, KeyGradients::values, Mask, Score, T>);
+  } else {
+    run(attend_backward_keys<Tile, KeyGradients::both, Mask, Score, T>);
+  }
+}
 
 }  // namespace detail
 
@@ -27,13 +107,28 @@ void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T
   detail::check_attend(operation, a);
   detail::with_depth(a.head_dim, [&](auto depth) {
     using Tile = typename detail::TileOf<T, depth(), detail::AttentionPass::forward>::type;
-    static_assert(Tile::threads == detail::TileOf<T, depth(), detail::AttentionPass::forward>::tuned.threads(),
-                  "a tile must have the threads that tuning.hpp gives it: tests read them there.");
-    detail::AttendTask<T> task;
-    const std::int64_t tiles = detail::place_tiles(on, operation, detail::forward_list, a, Tile::rows, false, task);
-    task.vectors = detail::rows_aligned(a, a.q, a.k, a.v, a.o);
+    const detail::TileList list = detail::place_tiles(on, operation, detail::forward_list, a, Tile::rows, false);
+    const bool vectors = detail::rows_aligned(a, a.q, a.k, a.v, a.o);
+    a.segments = list.segments;
+    const detail::AttendTask<T> task{a, list.tiles, vectors};
     const detail::BlockShape block{dim3(Tile::threads), detail::TileMemory<Tile>::bytes(1)};
-    detail::launch(on, operation, detail::attend<Tile, Mask, Score, T>, tiles * a.heads, block, mask, score, task);
+    detail::launch(on, operation, detail::attend<Tile, Mask, Score, T>, list.count * a.heads, block, mask, score, task);
+  });
+}
+
+/// dq, dk, dv (=) and the gradient of a trained bias' table (+=, or not at all when dtable is null); see
+/// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise.
+template <MaskPolicy Mask, class Score, Storage T>
+void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<T>& args) {
+  detail::AttendBackwardTask<T> task;
+  task.args = args;
+  AttendArgs<T>& a = task.args.forward;
+  detail::check_attend("attend_backward", a);
+  detail::check_attend_backward("attend_backward", task.args);
+  task.vectors = detail::rows_aligned(a, a.q, a.k, a.v, a.o, args.dq, args.dk, args.dv, args.d_o);
+  detail::with_depth(a.head_dim, [&](auto depth) {
+    detail::backward_to_queries<depth()>(on, mask, score, task);
+    detail::backward_to_keys<depth()>(on, mask, score, task);
   });
 }
 

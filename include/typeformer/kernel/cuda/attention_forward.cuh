@@ -84,6 +84,14 @@ __device__ __forceinline__ void finish_scores(typename Tile::Scores& scores, con
     }
 }
 
+/// What the forward kernel gets. A block's work item is a tile and a head.
+template <class T>
+struct AttendTask {
+  AttendArgs<T> args{};              // its segments are on the device
+  const TilePlace* tiles = nullptr;  // on the device
+  bool vectors = false;              // every row of every head is aligned to 16 bytes
+};
+
 template <class Tile, class Mask, class Score, class T>
 __global__ void __launch_bounds__(Tile::threads)
     attend(std::int64_t first, Mask mask, Score score, AttendTask<T> task) {

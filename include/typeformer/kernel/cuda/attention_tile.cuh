@@ -233,7 +233,7 @@ struct HeadRows {
   std::int64_t first = 0;
   int count = 0;
   int ring = 0;
-  __device__ const __forceinline__ T* operator[](int row) const {
+  const __device__ __forceinline__ T* operator[](int row) const {
     return data + (first + (ring ? row % ring : row)) * stride;
   }
 };

@@ -22,14 +22,6 @@ struct TilePlace {
   int first = 0;
 };
 
-/// What the kernels get. A block's work item is a tile and a head.
-template <class T>
-struct AttendTask {
-  AttendArgs<T> args{};              // its segments are on the device
-  const TilePlace* tiles = nullptr;  // on the device
-  bool vectors = false;              // every row of every head is aligned to 16 bytes
-};
-
 /// A head's rows of q, o and their gradients, dense.
 template <class T>
 __device__ __forceinline__ HeadRows<T> query_rows(const T* data, const AttendArgs<T>& a, const Segment& s, int head) {
@@ -63,21 +55,25 @@ inline std::vector<TilePlace> list_tiles(std::span<const Segment> segments, int 
   return tiles;
 }
 
-/// Puts segments and tiles on the device and into the task. Returns the number of tiles.
+/// Segments and tiles on the device.
+struct TileList {
+  const Segment* segments = nullptr;
+  const TilePlace* tiles = nullptr;
+  std::int64_t count = 0;
+};
+/// Cuts the segments' queries or keys into tiles of `rows` rows. `slot`: of the device's uploaded lists.
 template <class T>
-std::int64_t place_tiles(Device& on, std::string_view operation, int slot, const AttendArgs<T>& a, int rows,
-                         bool of_keys, AttendTask<T>& task) {
+TileList place_tiles(Device& on, std::string_view operation, int slot, const AttendArgs<T>& a, int rows, bool of_keys) {
   const std::span<const Segment> segments(a.segments, static_cast<std::size_t>(a.segment_count));
   const std::vector<TilePlace> tiles = list_tiles(segments, rows, of_keys);
   const std::size_t tile_bytes = tiles.size() * sizeof(TilePlace);
   std::vector<std::byte> bytes(segments.size_bytes() + tile_bytes);
+  if (tiles.empty()) return {};
   std::memcpy(bytes.data(), segments.data(), segments.size_bytes());
-  if (tile_bytes) std::memcpy(bytes.data() + segments.size_bytes(), tiles.data(), tile_bytes);
+  std::memcpy(bytes.data() + segments.size_bytes(), tiles.data(), tile_bytes);
   const std::byte* list = on.list(slot, bytes, operation);
-  task.args = a;
-  task.args.segments = reinterpret_cast<const Segment*>(list);
-  task.tiles = reinterpret_cast<const TilePlace*>(list + segments.size_bytes());
-  return static_cast<std::int64_t>(tiles.size());
+  return {reinterpret_cast<const Segment*>(list), reinterpret_cast<const TilePlace*>(list + segments.size_bytes()),
+          static_cast<std::int64_t>(tiles.size())};
 }
 
 /// Throws Error unless the arguments describe heads, segments and arrays that fit together. Fills in the stride.

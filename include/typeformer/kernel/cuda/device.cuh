@@ -6,41 +6,16 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "typeformer/core/error.hpp"
 #include "typeformer/kernel/cuda/blas.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
+#include "typeformer/kernel/cuda/workspace.cuh"
 #include "typeformer/simt/simt.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {
-
-/// Device memory that grows, freed with the object. What is queued on the stream may still use it: cudaFree waits.
-class Workspace {
- public:
-  Workspace() = default;
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  ~Workspace() {
-    if (memory_) (void)cudaFree(memory_);
-  }
-  /// At least `bytes` bytes, aligned to 256; contents are lost when it grows.
-  void* reserve(std::size_t bytes, std::string_view operation) {
-    if (bytes <= bytes_) return memory_;
-    if (memory_) check(cudaFree(std::exchange(memory_, nullptr)), operation, "workspace");
-    bytes_ = 0;
-    const std::size_t larger = bytes + bytes / 2;
-    check(cudaMalloc(&memory_, larger), operation, "workspace of " + std::to_string(larger) + " bytes");
-    bytes_ = larger;
-    return memory_;
-  }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 /// Lists that operations make on the host and kernels read: uploaded only when they differ from the last ones.
 struct UploadedList {
