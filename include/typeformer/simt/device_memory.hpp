@@ -24,7 +24,8 @@ class DeviceMemory {
     void* memory = mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw Error("simt", "device memory", "4 GiB of address space", "none left");
     base_ = static_cast<char*>(memory);
-    watch();
+    watched_ = this;
+    install(previous_);
   }
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -107,6 +108,7 @@ class DeviceMemory {
   /// left by a long jump: it must not own anything at that point.
   template <class Code>
   static std::string host_access(Code code) {
+    const Watch watch;  // a test framework may have put its own handler in place since
     sigjmp_buf place;
     probe_ = &place;
     touched_[0] = 0;
@@ -138,17 +140,24 @@ class DeviceMemory {
   }
   // A segmentation fault inside the arena is host code that used a device pointer: names the line, then goes on to
   // crash.
-  void watch() {
-    watched_ = this;
-    struct sigaction action {};
-    action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
-      if (watched_->contains(info->si_addr)) report_touch(info->si_addr, context);
-      if (previous_.sa_flags & SA_SIGINFO) return previous_.sa_sigaction(number, info, context);
-      sigaction(number, &previous_, nullptr);
-    };
-    action.sa_flags = SA_SIGINFO;
-    sigaction(SIGSEGV, &action, &previous_);
+  static void handle(int number, siginfo_t* info, void* context) {
+    if (watched_->contains(info->si_addr)) report_touch(info->si_addr, context);
+    if (previous_.sa_flags & SA_SIGINFO) return previous_.sa_sigaction(number, info, context);
+    sigaction(number, &previous_, nullptr);
   }
+  static void install(struct sigaction& previous) {
+    struct sigaction action {};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &previous);
+  }
+  struct Watch {
+    struct sigaction before {};
+    Watch() { install(before); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() { sigaction(SIGSEGV, &before, nullptr); }
+  };
   static void report_touch(const void* address, void* context) {
     const auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)

@@ -22,7 +22,8 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-/// The last accesses to one byte of shared or two bytes of global memory. Blocks have unique numbers: 0 is none.
+/// The last accesses to a byte (in global memory to two, unless a kernel uses bytes). Blocks have unique numbers: 0 is
+/// none.
 struct Shadow {
   std::uint32_t writer_block, writer_epoch, writer_turn, writer_origin;
   std::uint32_t reader_block, reader_epoch, reader_turn, reader_lanes, reader_origin;
@@ -116,17 +117,17 @@ class RaceChecker {
       return;
     }
     Allocation* allocation = find_allocation(first);
-    if (!allocation) {
-      if (runtime().memory.contains(first))
-        note(by, "out-of-bounds access", "", message("%zu bytes of no live allocation", bytes));
-      return;
-    }
+    if (!allocation && !runtime().memory.contains(first)) return;  // the thread's own stack, constants
+    if (!allocation) allocation = allocation_before(first);
+    if (!allocation) return note(by, "out-of-bounds access", "", message("%zu bytes of no live allocation", bytes));
     const auto offset = static_cast<std::size_t>(first - allocation->first);
     if (offset + bytes > allocation->bytes)
       return note(by, "out-of-bounds access", "",
-                  message("%zu bytes at byte %zu of an allocation of %zu", bytes, offset, allocation->bytes));
-    for (std::size_t cell = offset / 2; cell * 2 < offset + bytes; ++cell)
-      check(allocation->shadow[cell], by, false, cell * 2);
+                  message("%zu bytes at byte %zu of an allocation of %zu bytes", bytes, offset, allocation->bytes));
+    if (allocation->grain == 2 && (bytes == 1 || offset % 2)) allocation->refine();
+    const std::size_t grain = allocation->grain;
+    for (std::size_t cell = offset / grain; cell * grain < offset + bytes; ++cell)
+      check((*allocation->shadow)[cell], by, false, cell * grain);
     if (counted && options().counters) counter_.add(origin, lane, first, bytes, write, false);
   }
 
@@ -182,7 +183,9 @@ class RaceChecker {
     if (findings_.empty()) return false;
     where = findings_[0].first;
     what = findings_[0].second;
-    if (findings_.size() > 1) what += message(" and %zu more", findings_.size() - 1).text;
+    for (std::size_t i = 1; i < std::min<std::size_t>(findings_.size(), 4); ++i)
+      what += "; " + findings_[i].first + ": " + findings_[i].second;
+    if (findings_.size() > 4) what += message("; and %zu more", findings_.size() - 4).text;
     findings_.clear();
     known_.clear();
     return true;
@@ -197,10 +200,18 @@ class RaceChecker {
     Place place;
   };
   struct Allocation {
-    Allocation(const char* start, std::size_t size) : first(start), bytes(size), shadow((size + 1) / 2) {}
+    Allocation(const char* start, std::size_t size)
+        : first(start), bytes(size), shadow(std::make_unique<ShadowArray>((size + 1) / 2)) {}
+    /// Goes over to one shadow for each byte.
+    void refine() {
+      auto finer = std::make_unique<ShadowArray>(bytes);
+      for (std::size_t i = 0; i < bytes; ++i) (*finer)[i] = (*shadow)[i / 2];
+      shadow = std::move(finer);
+      grain = 1;
+    }
     const char* first;
-    std::size_t bytes;
-    ShadowArray shadow;
+    std::size_t bytes, grain = 2;
+    std::unique_ptr<ShadowArray> shadow;
   };
 
   static std::uint32_t block_number(const Block& block) {
@@ -217,6 +228,14 @@ class RaceChecker {
     const auto found = allocations_.upper_bound(pointer);
     if (found == allocations_.end() || pointer < found->second->first) return nullptr;
     return last_ = found->second.get();
+  }
+
+  /// The allocation in whose zone the address lies.
+  Allocation* allocation_before(const char* pointer) {
+    auto found = allocations_.upper_bound(pointer);
+    if (found == allocations_.begin()) return nullptr;
+    --found;
+    return pointer < found->first + 2 * DeviceMemory::zone ? found->second.get() : nullptr;
   }
 
   void note(const Accessor& by, const char* kind, const std::string& other, const Message& detail) {

@@ -1,0 +1,62 @@
+# typeformer_simt_tests(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds] [OPTIONS ...] [MODES plain|sanitized|racecheck ...])
+# builds a doctest program of CUDA kernels for the host and runs it in every mode of the host layer, one CTest for each:
+#   <name>_plain                     threads, warps and blocks in order, asynchronous copies late
+#   <name>_early                     asynchronous copies at once
+#   <name>_seed_1, _seed_2, _seed_3  three random orders, with late, early and random copies
+#   <name>_sanitized                 AddressSanitizer and UndefinedBehaviorSanitizer
+#   <name>_racecheck                 the race checker
+include_guard(GLOBAL)
+
+# The kernels are compiled with -fsanitize=thread, this file is not, and nothing is linked with it.
+add_library(typeformer_racecheck OBJECT "${CMAKE_CURRENT_LIST_DIR}/racecheck_runtime.cpp")
+target_link_libraries(typeformer_racecheck PRIVATE typeformer::simt)
+
+set(typeformer_racecheck_options -fsanitize=thread -DTYPEFORMER_SIMT_RACECHECK)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND typeformer_racecheck_options "SHELL:--param tsan-instrument-func-entry-exit=0" -Wno-tsan)
+else()
+  list(APPEND typeformer_racecheck_options "SHELL:-mllvm -tsan-instrument-func-entry-exit=0")
+endif()
+
+# typeformer_simt_program(<target> <mode> SOURCES ... [LIBS ...] [OPTIONS ...])
+function(typeformer_simt_program target mode)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBS;OPTIONS")
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE typeformer::simt doctest::doctest ${arg_LIBS})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_options(${target} PRIVATE -O1 -g -Wno-unknown-pragmas)
+  if(mode STREQUAL "sanitized")
+    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=address,undefined)
+  elseif(mode STREQUAL "racecheck")
+    target_compile_options(${target} PRIVATE ${typeformer_racecheck_options})
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:typeformer_racecheck>)
+  endif()
+  target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+endfunction()
+
+function(typeformer_simt_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBS;LABELS;OPTIONS;MODES")
+  if(NOT arg_MODES)
+    set(arg_MODES plain sanitized racecheck)
+  endif()
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+    set(arg_MODES plain)  # the whole tree is sanitized already
+  endif()
+  foreach(mode IN LISTS arg_MODES)
+    set(target "${name}_${mode}")
+    typeformer_simt_program(${target} ${mode} SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:typeformer_test_main> LIBS ${arg_LIBS} OPTIONS ${arg_OPTIONS})
+    typeformer_add_test(${target} COMMAND ${target} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+  endforeach()
+  if(NOT plain IN_LIST arg_MODES)
+    return()
+  endif()
+  foreach(run IN ITEMS "early 0 early" "seed_1 1 late" "seed_2 2 early" "seed_3 3 random")
+    separate_arguments(run UNIX_COMMAND "${run}")
+    list(GET run 0 suffix)
+    list(GET run 1 seed)
+    list(GET run 2 copies)
+    typeformer_add_test(${name}_${suffix} COMMAND ${CMAKE_COMMAND} -E env TYPEFORMER_SIMT_SEED=${seed} TYPEFORMER_SIMT_COPIES=${copies} $<TARGET_FILE:${name}_plain>
+                        LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+  endforeach()
+endfunction()
