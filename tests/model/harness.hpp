@@ -17,7 +17,8 @@ using namespace typeformer;
 struct OwnedBatch {
   std::vector<std::int32_t> ids;
   std::vector<int> lengths;
-  operator Batch() const { return {ids, lengths}; }
+  std::vector<MaskData> mask_data;
+  operator Batch() const { return {ids, lengths, mask_data}; }
 };
 
 struct Inputs {
@@ -29,6 +30,7 @@ inline Inputs inputs_of(const reference::Batch& batch) {
   for (const auto& sequence : batch) {
     in.target.ids.insert(in.target.ids.end(), sequence.ids.begin(), sequence.ids.end());
     in.target.lengths.push_back(static_cast<int>(sequence.ids.size()));
+    in.target.mask_data.push_back({.prefix = static_cast<int>(sequence.prefix)});
     in.source.ids.insert(in.source.ids.end(), sequence.encoder_ids.begin(), sequence.encoder_ids.end());
     in.source.lengths.push_back(static_cast<int>(sequence.encoder_ids.size()));
     in.labels.insert(in.labels.end(), sequence.labels.begin(), sequence.labels.end());

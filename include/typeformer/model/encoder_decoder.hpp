@@ -74,10 +74,9 @@ Stack<typename M::Decoder, Device, W> decoder_of(const Model<M, Device, W>& mode
 }
 template <class M, class Device, class W>
 Head<typename M::Decoder, Device, W> decoder_head_of(const Model<M, Device, W>& model) {
-  const auto decoder = model.weights().stack("decoder.");
-  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(), M::Decoder::tied ? table : decoder.matrix(Tensor::head_weight),
-          decoder.vector(Tensor::head_bias)};
+  const auto weights = model.weights().stack("");
+  return {model.device(), weights.matrix(M::Decoder::tied ? Tensor::token_embeddings : Tensor::head_weight),
+          weights.vector(Tensor::head_bias)};
 }
 
 /// Where the queries of each target sequence find the keys of its source.
@@ -192,7 +191,8 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
   pass.run(model, source, target, true, observer);
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto in_encoder = gradients.stack("encoder."), in_decoder = gradients.stack("decoder.");
-  float* dtable = gradients.stack("").matrix(Tensor::token_embeddings);
+  const auto shared = gradients.stack("");
+  float* dtable = shared.matrix(Tensor::token_embeddings);
   const auto d_model = static_cast<std::size_t>(M::Decoder::dims.d_model);
   Buffer<Device, float> dtarget(on, target.ids.size() * d_model), dsource(on, source.ids.size() * d_model);
   const auto floats = std::max(Encoder::backward_floats(pass.source.tokens(), 0),
@@ -200,7 +200,7 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
   Buffer<Device, float> scratch(on, static_cast<std::size_t>(floats));
   const float value = detail::decoder_head_of(model).loss(
       pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
-      M::Decoder::tied ? dtable : in_decoder.matrix(Tensor::head_weight), in_decoder.vector(Tensor::head_bias));
+      M::Decoder::tied ? dtable : shared.matrix(Tensor::head_weight), shared.vector(Tensor::head_bias));
   detail::decoder_of(model).backward(
       pass.target, pass.decoder, [&](int kind) { return pass.target_of_kind(kind); }, in_decoder, dtable,
       dtarget.data(), dsource.data(), scratch.data(), observer);

@@ -110,14 +110,19 @@ class ParameterWalk {
     layer_ = -1;
     if constexpr (M::layout.final_norm)
       norm<M::norm>(Tensor::ln_final_weight, "ln_final.weight", "ln_final.bias", M::dims.d_model);
-    if constexpr (M::has_head && !M::tied)
-      matrix(Tensor::head_weight, "lm_head.weight", M::dims.vocab, M::dims.d_model);
-    if constexpr (M::has_head && M::biases.head)
-      vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initialiser::zeros);
   }
   template <class M>
   constexpr void embeddings() {
     matrix(Tensor::token_embeddings, "token_embeddings.weight", M::dims.vocab, M::dims.d_model);
+  }
+  /// The head is the model's, beside the embeddings, whichever stack it ends.
+  template <class M>
+  constexpr void head() {
+    stack_ = "";
+    if constexpr (M::has_head && !M::tied)
+      matrix(Tensor::head_weight, "lm_head.weight", M::dims.vocab, M::dims.d_model);
+    if constexpr (M::has_head && M::biases.head)
+      vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initialiser::zeros);
   }
   constexpr std::int64_t matrices() const { return matrices_; }
   constexpr std::int64_t vectors() const { return vectors_; }
@@ -254,8 +259,10 @@ constexpr ParameterWalk<Sink> walk_parameters(Sink& sink) {
     walk.template embeddings<typename M::Decoder>();
     walk.template stack<typename M::Encoder>("encoder.", false);
     walk.template stack<typename M::Decoder>("decoder.", false);
+    walk.template head<typename M::Decoder>();
   } else {
     walk.template stack<M>("", true);
+    walk.template head<M>();
   }
   return walk;
 }

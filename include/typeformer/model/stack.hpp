@@ -9,6 +9,11 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
+template <class S>
+constexpr bool has_embedding_norm = !std::is_same_v<policy_t<S::embedding_norm>, NoNorm>;
+template <class S>
+constexpr bool has_final_norm = S::layout.final_norm && !std::is_same_v<policy_t<S::norm>, NoNorm>;
+
 /// The activations of a pass through a stack.
 struct StackActivations {
   float* raw_embedding = nullptr;  // [T, d_model] before the embedding norm; x without one
@@ -26,10 +31,9 @@ struct StackActivations {
 template <class S>
 StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
   constexpr int d = S::dims.d_model;
-  constexpr bool has_embedding_norm = !std::is_same_v<policy_t<S::embedding_norm>, NoNorm>;
   StackActivations a;
   a.raw_embedding = a.x = slab.take(tokens, d);
-  if (has_embedding_norm && keep) a.x = slab.take(tokens, d), a.embedding_norm = slab.statistics(tokens);
+  if (has_embedding_norm<S> && keep) a.x = slab.take(tokens, d), a.embedding_norm = slab.statistics(tokens);
   a.hidden = a.x;
   a.per_layer = keep;
   if (keep) {
@@ -49,7 +53,7 @@ StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source
     slab = widest;
   }
   a.normed = a.hidden;
-  if constexpr (S::layout.final_norm) {
+  if constexpr (has_final_norm<S>) {
     a.normed = slab.take(tokens, d);
     if (keep) a.final_norm = slab.statistics(tokens);
   }
@@ -83,7 +87,7 @@ class Stack {
         step.forward();
         observe_block<L>(observer, layer, block, pass.tokens());
       });
-    if constexpr (S::layout.final_norm) final_norm(pass.tokens(), a);  // [T, d_model]
+    if constexpr (has_final_norm<S>) final_norm(pass.tokens(), a);  // [T, d_model]
     observer(Observed{name_, "final_norm", -1, a.normed, pass.tokens(), d_model});
   }
   /// From dx, the gradient of a.normed, to the gradients of every parameter of the stack (+=); dx ends as that of a.x.
@@ -91,7 +95,7 @@ class Stack {
   void backward(const PassArrays<Device>& pass, const StackActivations& a, const PerKind& per_kind,
                 const StackView<float>& gradients, float* dtoken_table, float* dx, float* dsource, float* scratch,
                 Observer& observer) {
-    if constexpr (S::layout.final_norm)
+    if constexpr (has_final_norm<S>)
       norm_backward<S::norm>(Tensor::ln_final_weight, gradients, a.final_norm, a.hidden, dx, pass.tokens());
     for (int layer = S::dims.n_layers - 1; layer >= 0; --layer)
       with_layer<S>(layer, [&]<class L, int kind>() {
@@ -147,7 +151,7 @@ class Stack {
   }
   void embed_backward(const PassArrays<Device>& pass, const StackActivations& a, const StackView<float>& gradients,
                       float* dtoken_table, float* dx) {
-    if constexpr (!std::is_same_v<policy_t<S::embedding_norm>, NoNorm>)
+    if constexpr (has_embedding_norm<S>)
       norm_backward<S::embedding_norm>(Tensor::embedding_norm_weight, gradients, a.embedding_norm, a.raw_embedding, dx,
                                        pass.tokens());
     GatherBackwardArgs<float> args{.dtable = dtoken_table,
