@@ -1,5 +1,6 @@
 """Checks that sources are formatted by .clang-format. Usage: format.py CLANG_FORMAT SOURCE_FOLDER [--fix]"""
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -15,16 +16,12 @@ def main():
         return 1
     if "--fix" in sys.argv[3:]:
         return subprocess.run([clang_format, "-i", *files], check=False).returncode
-    bad = []
-    for path in files:
-        formatted = subprocess.run([clang_format, path], capture_output=True, check=True).stdout
-        if formatted != pathlib.Path(path).read_bytes():
-            bad.append(path)
-    for path in bad:
+    result = subprocess.run([clang_format, "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False)
+    for path in dict.fromkeys(re.findall(r"^(.*?):\d+:\d+: ", result.stderr, re.M)):
         print(f"{path}: not formatted")
-    if bad:
-        print(f"to mend: tests/format.py {clang_format} . --fix")
-    return 1 if bad else 0
+    if result.returncode:
+        print(f"to mend: python3 tests/format.py {clang_format} . --fix")
+    return result.returncode
 
 
 if __name__ == "__main__":
