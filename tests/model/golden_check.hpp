@@ -26,46 +26,29 @@ inline Results huggingface(const reference::Golden& golden) {
   return results;
 }
 
-inline double norm(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-inline bool is_gradient(const std::string& name) { return name.starts_with("grad."); }
-
-/// The naive code's relative error (norm of the difference over norm): the median over a network's gradients, or over
-/// its other results. One tensor of a few elements may be exact by luck; the precision of a whole backward pass is not.
-inline double usual_error(const Results& judge, const Results& naive, bool gradients) {
-  std::vector<double> errors;
-  for (const auto& [name, expected] : judge) {
-    if (is_gradient(name) != gradients || norm(expected) == 0) continue;
-    std::vector<double> difference = naive.at(name);
-    for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= expected[i];
-    errors.push_back(norm(difference) / norm(expected));
-  }
-  std::sort(errors.begin(), errors.end());
-  return errors.empty() ? 0 : errors[errors.size() / 2];
+/// Gradients of vectors - biases, norms' gains, a score's table - are sums over every token in which large terms may
+/// cancel (a key's bias even to zero, in theory): their rounding errors are those of the terms, not of the sum.
+inline bool sums_over_tokens(const std::string& name) {
+  return name.starts_with("grad.") && (name.ends_with("bias") || name.find("norm.weight") != std::string::npos ||
+                                       name.find(".ln") != std::string::npos || name.ends_with("relative_bias.weight"));
 }
 
-/// Every result of `ours` against the judge: within twice the error of `naive` in that tensor and a floor, or within
-/// twice the usual error of `naive` in this network. Returns the number of tensors that do not hold; with `report` each
-/// of them is a failed check.
+/// Every result of `ours` against the judge, within twice the error of `naive` and a floor. Returns the number of
+/// tensors that do not hold; with `report` each of them is a failed check.
 inline int count_deviations(const Results& judge, const Results& naive, const Results& ours, std::size_t terms,
                             bool report) {
   int deviations = 0;
   double largest_gradient = 0;
   for (const auto& [name, values] : judge)
-    if (is_gradient(name))
+    if (name.starts_with("grad."))
       for (const double value : values) largest_gradient = std::max(largest_gradient, std::fabs(value));
-  const double usual[] = {usual_error(judge, naive, false), usual_error(judge, naive, true)};
   for (const auto& [name, expected] : judge) {
     REQUIRE_MESSAGE(ours.count(name) == 1, name);
     REQUIRE_MESSAGE(naive.count(name) == 1, name);
     tolerance::Rounding rounding{.terms = terms};
-    if (name.ends_with("k_proj.bias"))
-      rounding.magnitude = largest_gradient;  // zero in theory where nothing stands between q and k
+    if (sums_over_tokens(name)) rounding.magnitude = largest_gradient;
     const auto verdict = tolerance::compare(name, expected, naive.at(name), ours.at(name), rounding);
-    bool ok = verdict.ok || verdict.error <= 2 * usual[is_gradient(name)] * norm(expected);
+    bool ok = verdict.ok;
     if (report) CHECK_MESSAGE(ok, verdict.message);
     if (name.starts_with("logits.")) {
       const auto ceiling = tolerance::below_ceiling(name, expected, ours.at(name));
