@@ -1,0 +1,93 @@
+// Greedy decoding with the cache against HuggingFace: the chosen tokens, and every step's logits.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "model/golden_check.hpp"
+#include "model/tiny_models.hpp"
+
+namespace {
+
+using namespace typeformer;
+using harness::two_stacks;
+
+std::int32_t best(std::span<const float> logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+std::vector<std::int32_t> ids_of(const std::vector<int>& ids) { return {ids.begin(), ids.end()}; }
+
+/// A state that has read what comes before the first target token.
+template <class M>
+auto state_for(const Model<M, cpu::Device, float>& model, const reference::Sequence& sequence, int capacity) {
+  if constexpr (two_stacks<M>) {
+    EncoderDecoderState state(model, {.capacity = capacity, .chunk = 7});
+    const auto source = ids_of(sequence.encoder_ids);
+    const int length = static_cast<int>(source.size());
+    encode(model, state, Batch{source, std::span(&length, 1)});
+    return state;
+  } else {
+    return State(model, {.capacity = capacity, .chunk = 7});
+  }
+}
+
+/// Logits after each of `steps` greedy choices, the first after the whole prompt; the choices go to `ids`.
+template <class M>
+std::vector<float> decode(const Model<M, cpu::Device, float>& model, const reference::Sequence& sequence,
+                          std::size_t steps, std::vector<std::int32_t>& ids) {
+  std::vector<std::int32_t> next = ids_of(sequence.ids);
+  auto state = state_for(model, sequence, static_cast<int>(next.size() + steps));
+  std::vector<float> rows;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const int count = static_cast<int>(next.size());
+    const Logits logits = extend(model, state, Batch{next, std::span(&count, 1)});
+    rows.insert(rows.end(), logits.values.begin(), logits.values.end());
+    next = {best(logits[0])};
+    ids.push_back(next[0]);
+  }
+  return rows;
+}
+
+/// The judge's logits at the positions that chose each token, from one pass over prompt and answer.
+std::vector<double> judged(const reference::Golden& golden, const std::vector<std::int32_t>& answer) {
+  reference::Sequence whole = golden.batch[0];
+  const std::size_t prompt = whole.ids.size();
+  whole.ids.insert(whole.ids.end(), answer.begin(), answer.end() - 1);
+  const auto logits = reference::forward(golden.config, golden.parameters, {whole})[0].logits;
+  return {logits.row(prompt - 1), logits.row(prompt - 1) + answer.size() * logits.columns()};
+}
+
+template <class M>
+void check(const std::string& folder) {
+  const auto golden = reference::load_golden(harness::golden_folder(folder));
+  const auto& expected_ids = golden.expected.at("greedy.ids").data;
+  const auto& expected_logits = golden.expected.at("greedy.logits").data;
+  REQUIRE(expected_ids.size() == 16);
+  cpu::Device device(2);
+  const auto model = harness::model_of<M>(device, golden.parameters);
+  std::vector<std::int32_t> ids;
+  const auto rows = decode(model, golden.batch[0], expected_ids.size(), ids);
+  REQUIRE(ids == std::vector<std::int32_t>(expected_ids.begin(), expected_ids.end()));
+  const auto exact = judged(golden, ids);
+  const auto terms = harness::longest_sum<M>(harness::inputs_of({golden.batch[0]}));
+  const auto verdict = tolerance::compare("greedy.logits", exact, expected_logits, rows, {.terms = terms});
+  CHECK_MESSAGE(verdict.ok, verdict.message);
+  const std::size_t vocab = exact.size() / ids.size();
+  for (std::size_t step = 0; step < ids.size(); ++step) {
+    const auto row = [&](const auto& all) {
+      return std::vector(all.begin() + static_cast<std::ptrdiff_t>(step * vocab),
+                         all.begin() + static_cast<std::ptrdiff_t>((step + 1) * vocab));
+    };
+    const auto ceiling = tolerance::below_ceiling("step " + std::to_string(step), row(expected_logits), row(rows));
+    CHECK_MESSAGE(ceiling.ok, ceiling.message);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("llama") { check<tiny::Llama>("llama"); }
+TEST_CASE("llama_tied: one matrix for both ends, stretched RoPE") { check<tiny::LlamaTied>("llama_tied"); }
+TEST_CASE("gemma3: rings of the layers with a window") { check<tiny::Gemma3>("gemma3"); }
+TEST_CASE("t5: encode once, then the decoder") { check<tiny::T5>("t5"); }
+TEST_CASE("t5_gated") { check<tiny::T5Gated>("t5_gated"); }
