@@ -56,9 +56,10 @@ struct FinalSoftcap {
 /// What describe, errors and benchmarks call the model.
 template <std::size_t N>
 struct Name {
-  FixedString<N> name;
-  constexpr Name(const char (&s)[N]) : name(s) {}  // NOLINT: implicit, so that Name{"..."} reads well
+  FixedString<N> name;  // no constructor: nvcc writes the value out by members when it re-emits a type
 };
+template <std::size_t N>
+Name(const char (&)[N]) -> Name<N>;
 
 /// What one kind of layer has in place of the model's slots and options.
 template <auto... News>
