@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "cuda.cuh": {"core", "kernel", "kernel/cuda", "simt", "typeformer.hpp"},
     "io.hpp": {"io", "typeformer.hpp"},
     "text.hpp": {"text", "io.hpp", "typeformer.hpp"},
-    "train.hpp": {"train", "typeformer.hpp"},
+    "train.hpp": {"model", "train", "typeformer.hpp"},
 }
 
 # Headers in <...> beyond the C++ standard library's, per folder. A name ending in / stands for everything below it.
