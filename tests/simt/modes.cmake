@@ -60,3 +60,41 @@ function(typeformer_simt_tests name)
                         LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
   endforeach()
 endfunction()
+
+# NVIDIA's headers alone, without its libraries.
+if(TARGET typeformer::cuda AND NOT TARGET typeformer_nvidia_headers)
+  add_library(typeformer_nvidia_headers INTERFACE)
+  target_include_directories(typeformer_nvidia_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+endif()
+
+# typeformer_simt_mutation(<name> SOURCE <kernel file> TEST <test.cpp> [ROOT <include folder>] [DOCTEST] [EQUIVALENT <regex> ...]
+#                          [LABELS ...] [TIMEOUT seconds] [PROPERTIES ...])
+# A CTest that deletes every synchronisation of the kernel file, one at a time, and runs the test under the race checker;
+# see mutate.py. SOURCE is relative to ROOT, which is include/ by default. DOCTEST: the test needs doctest's main.
+function(typeformer_simt_mutation name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DOCTEST" "SOURCE;TEST;ROOT;TIMEOUT" "EQUIVALENT;LABELS;PROPERTIES")
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=" OR TYPEFORMER_TEST_PREFIX)
+    return()  # once, in the plain tree, is enough
+  endif()
+  if(NOT arg_ROOT)
+    set(arg_ROOT "${PROJECT_SOURCE_DIR}/include")
+  endif()
+  cmake_path(ABSOLUTE_PATH arg_TEST)
+  list(TRANSFORM typeformer_racecheck_options REPLACE "^SHELL:" "" OUTPUT_VARIABLE flags)
+  list(JOIN flags " " flags)
+  set(main "")
+  if(arg_DOCTEST)
+    set(main $<TARGET_OBJECTS:typeformer_test_main>)
+  endif()
+  set(includes "-I{overlay} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/tests -I${arg_ROOT}")
+  set(compile "${CMAKE_CXX_COMPILER} -std=c++20 -O1 -g -Wno-unknown-pragmas -DTYPEFORMER_CUDA_ON_HOST ${flags} ${includes} -c ${arg_TEST} -o {work}/test.o")
+  set(link "${CMAKE_CXX_COMPILER} {work}/test.o $<TARGET_OBJECTS:typeformer_racecheck> ${main} -o {work}/test -pthread ${CMAKE_DL_LIBS}")
+  set(equivalent "")
+  foreach(rule IN LISTS arg_EQUIVALENT)
+    list(APPEND equivalent --equivalent "${rule}")
+  endforeach()
+  typeformer_add_test(${name}
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/simt/mutate.py" --root "${arg_ROOT}" --source "${arg_SOURCE}"
+            --build "${compile} && ${link}" --run "{work}/test" ${equivalent}
+    LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} PROPERTIES ${arg_PROPERTIES})
+endfunction()

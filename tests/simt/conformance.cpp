@@ -1,0 +1,2 @@
+// The conformance program on the host layer.
+#include "conformance.cuh"

@@ -1,0 +1,2 @@
+// The conformance program on a GPU.
+#include "conformance.cuh"
