@@ -31,7 +31,8 @@ struct RenderOptions {
   std::string eos_token = {};         ///< the same for EOS
   /// Further variables, a JSON object; they replace the ones above. `tools` and `documents` are none unless given.
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
-  /// Bound on steps taken plus characters and elements made: a hostile template ends with an Error within seconds.
+  /// Bound on the work, in steps and characters: a hostile template ends with an Error within seconds. On top of it
+  /// come 64 for every character of the messages and variables.
   std::uint64_t budget = 20'000'000;
 };
 
@@ -83,7 +84,10 @@ class ChatTemplate {
     if (!options.variables.is_object())
       throw Error("ChatTemplate::render", "variables", "a JSON object", options.variables.type_name());
     for (const auto& [name, value] : options.variables.items()) variables.set(name, value_of(value));
-    return text::jinja::Evaluator(std::move(variables), text::jinja::Budget(options.budget)).render(*block_);
+    std::uint64_t characters = 0;
+    for (const auto& item : variables.items) characters += item.second.weight();
+    const text::jinja::Budget budget(options.budget + 64 * characters);
+    return text::jinja::Evaluator(std::move(variables), budget).render(*block_);
   }
 
   static Value text_value(std::string_view text) { return Value(text::to_valid_utf8(text)); }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/error.hpp"
@@ -138,14 +139,13 @@ class TokenizerFolderReader {
 
   // Concerns only a pre-tokenizer that is ByteLevel and nothing else.
   void set_prefix_space(bool wanted) {
-    PreTokenizer& steps = parts_.pre_tokenizer;
-    const bool present = !steps.empty() && std::holds_alternative<PrefixSpace>(steps.front());
-    if (present == wanted || !parts_.byte_level_alone) return;
-    if (present) {
-      steps.erase(steps.begin());
-    } else {
-      steps.insert(steps.begin(), PrefixSpace{});
+    if (!parts_.byte_level_alone) return;
+    PreTokenizer changed;
+    if (wanted) changed.emplace_back(PrefixSpace{});
+    for (const auto& step : parts_.pre_tokenizer) {
+      if (!std::holds_alternative<PrefixSpace>(step)) changed.push_back(step);
     }
+    parts_.pre_tokenizer = std::move(changed);
   }
 
   // One template, or a list of named ones of which "default" is taken.

@@ -76,6 +76,8 @@ struct TokenizerParts {
         continue;
       }
       token.content = normalized(token.content, normalization);
+      // The reference implementation decodes such a token from its normal form.
+      vocabulary.set_bytes(token.id, byte_level_bytes(token.content).value_or(token.content));
       added_normalized.add(std::move(token));
     }
   }

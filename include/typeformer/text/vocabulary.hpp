@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "typeformer/core/annotate.hpp"
@@ -53,6 +54,9 @@ class Vocabulary {
                 std::to_string(entry->second) + " and " + std::to_string(id));
   }
 
+  void set_bytes(std::int32_t id, std::string bytes) {
+    tokens_.at(static_cast<std::size_t>(id)).bytes = std::move(bytes);
+  }
   void mark_special(std::int32_t id, bool special) { tokens_.at(static_cast<std::size_t>(id)).special = special; }
 
   /// The token of that id, or null.

@@ -97,6 +97,7 @@ class Evaluator {
     auto state = std::make_shared<const std::vector<Value>>(std::move(items));
     bool completed = false;  // Jinja takes 'else' also when every turn was cut short by break or continue
     for (std::size_t i = 0; i < state->size(); ++i) {
+      budget_.charge(Budget::element, line);
       scopes_.emplace_back();
       assign(statement.names, (*state)[i], line);
       scopes_.back().set("loop", std::make_shared<const Value::Loop>(Value::Loop{state, i}));
@@ -119,6 +120,7 @@ class Evaluator {
   }
 
   void assign(const std::vector<std::string>& names, Value value, int line) {
+    budget_.charge(names.size() * (1 + scopes_.back().items.size()), line);
     if (names.size() == 1) return scopes_.back().set(names[0], std::move(value));
     const std::vector<Value> parts = iterate(value, {budget_, line});
     if (parts.size() != names.size())
@@ -126,7 +128,7 @@ class Evaluator {
     for (std::size_t i = 0; i < names.size(); ++i) scopes_.back().set(names[i], parts[i]);
   }
   void set_member(const Statement& statement) {
-    const Value target = look_up(statement.names[0]);
+    const Value target = look_up(statement.names[0], statement.line);
     if (target.name_space() == nullptr) refuse(statement.line, "a namespace to assign to", target.kind());
     const Value member = value(*statement.expression);
     make_list({member}, statement.line);  // refuses what a namespace must not hold
@@ -136,8 +138,9 @@ class Evaluator {
 
   // --- expressions ---
 
-  Value look_up(const std::string& name) {
+  Value look_up(const std::string& name, int line) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      budget_.charge(scope->items.size(), line);
       if (const Value* found = scope->find(name)) return *found;
     }
     if (is_function(name)) return Value::Function{name};
@@ -152,7 +155,7 @@ class Evaluator {
       case Kind::literal:
         return node.value;
       case Kind::name:
-        return look_up(node.text);
+        return look_up(node.text, node.line);
       case Kind::attribute:
         return attribute(value(*node.first), node.text, site);
       case Kind::item:
@@ -256,15 +259,17 @@ class Evaluator {
       const Value* found = members->members.find(name);
       return found != nullptr ? *found : Value::Undefined{"the attribute '" + name + "'"};
     }
-    if (object.dict() != nullptr && is_dict_method(name))
-      refuse_unsupported(site.line, "a method that is not called: '" + name + "'");
+    if (const auto method = python_method(object, name)) {
+      return *method ? Value(Value::Function{name}) : Value(Value::Undefined{"the attribute '" + name + "'"});
+    }
     const Value* found = object.dict() != nullptr ? object.dict()->find(name) : nullptr;
     return found != nullptr ? *found : Value::Undefined{"the attribute '" + name + "'"};
   }
   // object[index]: a member first, then an attribute.
   Value item(const Value& object, const Value& index, Site site) {
-    if (index.string() != nullptr && (object.loop() != nullptr || object.name_space() != nullptr))
-      return attribute(object, *index.string(), site);
+    const bool member =
+        object.dict() != nullptr && index.string() != nullptr && object.dict()->find(*index.string()) != nullptr;
+    if (index.string() != nullptr && !member) return attribute(object, *index.string(), site);
     return item_of(object, index, site);
   }
   static Value loop_attribute(const Value::Loop& loop, std::string_view name, int line) {

@@ -141,7 +141,7 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
 /// Python's split: at a separator, or at runs of white space when there is none.
 inline Value split(std::string_view text, const std::optional<Value>& separator, std::int64_t most, Site site) {
   std::vector<Value> parts;
-  site.budget.charge(text.size(), site.line);
+  site.budget.charge(Budget::element * text.size(), site.line);
   if (separator && !separator->is_none()) {
     if (separator->string() == nullptr || separator->string()->empty())
       refuse(site.line, "a separator that is not empty", separator->kind());
@@ -224,7 +224,7 @@ inline std::optional<Value> string_method(const std::string& text, std::string_v
 
 inline Value pairs_of(const Value::Dict& dict, Site site) {
   std::vector<Value> pairs;
-  site.budget.charge(dict.items.size(), site.line);
+  site.budget.charge(2 * Budget::element * dict.items.size(), site.line);
   for (const auto& [key, value] : dict.items) pairs.push_back(make_list({Value(key), value}, site.line, true));
   return make_list(std::move(pairs), site.line);
 }
@@ -246,13 +246,26 @@ inline std::optional<Value> dict_method(const Value::Dict& dict, std::string_vie
   return std::nullopt;
 }
 
-/// True for the attributes that Python's dictionaries have themselves: these hide keys of the same name.
-inline bool is_dict_method(std::string_view name) {
-  for (const std::string_view known :
-       {"clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"}) {
-    if (name == known) return true;
+/// What Python's own types have under a name: a method (true), something that the sandbox hides because it would change
+/// the value (false), or nothing. Methods hide a dictionary's keys of the same name.
+inline std::optional<bool> python_method(const Value& object, std::string_view name) {
+  const auto among = [&](std::string_view names) { return names.find(" " + std::string(name) + " ") != names.npos; };
+  if (object.dict() != nullptr) {
+    if (among(" copy fromkeys get items keys values ")) return true;
+    if (among(" clear pop popitem setdefault update ")) return false;
   }
-  return false;
+  if (const Value::List* list = object.list()) {
+    if (among(" count index ") || (!list->is_tuple && name == "copy")) return true;
+    if (!list->is_tuple && among(" append clear extend insert pop remove reverse sort ")) return false;
+  }
+  constexpr std::string_view of_strings =
+      " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
+      "isascii"
+      " isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip"
+      " maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split"
+      " splitlines startswith strip swapcase title translate upper zfill ";
+  if (object.string() != nullptr && among(of_strings)) return true;
+  return std::nullopt;
 }
 
 // --- filters ---
@@ -389,7 +402,7 @@ inline Value range(Arguments& in) {
   if (step == 0) refuse(in.site().line, "a step that is not zero", "zero");
   std::vector<Value> out;
   for (std::int64_t at = start; step > 0 ? at < stop : at > stop;) {
-    in.site().budget.charge(1, in.site().line);
+    in.site().budget.charge(Budget::element, in.site().line);
     out.emplace_back(at);
     if (__builtin_add_overflow(at, step, &at)) break;
   }

@@ -58,7 +58,7 @@ inline std::vector<Value> iterate(const Value& value, Site site) {
   } else if (!value.is_undefined()) {
     refuse(site.line, "something to go over", value.kind());
   }
-  site.budget.charge(out.size(), site.line);
+  site.budget.charge(Budget::element * out.size(), site.line);
   return out;
 }
 
@@ -172,8 +172,8 @@ inline Value real_operation(std::string_view sign, double a, double b, int line)
 inline Value repeated(const Value& value, std::int64_t count, Site site) {
   const auto times = static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0));
   const std::size_t size = value.string() != nullptr ? value.string()->size() : value.list()->items.size();
-  if (size > 0 && times > (std::uint64_t{1} << 40)) site.budget.charge(~std::uint64_t{0}, site.line);
-  site.budget.charge(size * times, site.line);
+  if (size > 0 && times > (std::uint64_t{1} << 30)) site.budget.charge(~std::uint64_t{0}, site.line);
+  site.budget.charge((value.string() != nullptr ? 1 : Budget::element) * size * times, site.line);
   if (const std::string* text = value.string()) {
     std::string out;
     for (std::uint64_t i = 0; i < times && size > 0; ++i) out += *text;
@@ -203,7 +203,7 @@ inline Value binary(std::string_view sign, const Value& a, const Value& b, Site 
     return Value(*a.string() + *b.string());
   }
   if (sign == "+" && a.list() != nullptr && b.list() != nullptr && a.list()->is_tuple == b.list()->is_tuple) {
-    site.budget.charge(a.list()->items.size() + b.list()->items.size(), site.line);
+    site.budget.charge(Budget::element * (a.list()->items.size() + b.list()->items.size()), site.line);
     std::vector<Value> items = a.list()->items;
     items.insert(items.end(), b.list()->items.begin(), b.list()->items.end());
     return make_list(std::move(items), site.line, a.list()->is_tuple);
@@ -262,7 +262,7 @@ inline Value slice_of(const Value& container, std::optional<std::int64_t> start,
   if (step == 0) refuse(site.line, "a slice step that is not zero", "zero");
   if (const Value::List* list = container.list()) {
     std::vector<Value> items;
-    site.budget.charge(list->items.size(), site.line);
+    site.budget.charge(Budget::element * list->items.size(), site.line);
     for (const std::size_t at : slice_positions(static_cast<std::int64_t>(list->items.size()), start, stop, step))
       items.push_back(list->items[at]);
     return make_list(std::move(items), site.line, list->is_tuple);

@@ -25,10 +25,13 @@ namespace typeformer::inline TYPEFORMER_ABI::text::jinja {
   refuse(line, "constructs that chat templates use", std::string(construct) + ", which is not supported");
 }
 
-/// What a rendering may still do. Steps and created characters and elements count alike, so that neither time nor
-/// memory grows without bound whatever the template.
+/// What a rendering may still do: one for a step and for a character made or looked at, `element` for a list element.
+/// Neither time nor memory grows without bound, whatever the template.
 class Budget {
  public:
+  /// What a list element or a turn of a loop costs: it takes that much more memory and time than a character.
+  static constexpr std::uint64_t element = 16;
+
   explicit Budget(std::uint64_t limit) : left_(limit), limit_(limit) {}
   void charge(std::uint64_t amount, int line) {
     if (amount > left_) refuse(line, "work within the limit of " + std::to_string(limit_) + " steps", "more");
@@ -101,6 +104,8 @@ class Value {
   bool truth() const;
   /// How many lists and dictionaries contain each other from here on.
   std::size_t depth() const;
+  /// Characters and elements in it.
+  std::uint64_t weight() const;
   /// The kind's name for messages.
   std::string_view kind() const;
 
@@ -179,6 +184,18 @@ inline std::size_t Value::depth() const {
   const List* items = list();
   const Dict* pairs = dict();
   return items != nullptr ? items->depth : pairs != nullptr ? pairs->depth : 0;
+}
+
+inline std::uint64_t Value::weight() const {
+  std::uint64_t sum = 1;
+  if (const std::string* text = string()) sum += text->size();
+  if (const List* items = list()) {
+    for (const Value& item : items->items) sum += item.weight();
+  }
+  if (const Dict* pairs = dict()) {
+    for (const auto& [key, item] : pairs->items) sum += key.size() + item.weight();
+  }
+  return sum;
 }
 
 inline std::string_view Value::kind() const {
