@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "typeformer/kernel/supports.hpp"
 #include "typeformer/model/model.hpp"
 #include "typeformer/model/observer.hpp"
 #include "typeformer/model/pass.hpp"
@@ -63,6 +64,9 @@ StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source
 /// One stack of a model with the weights and tables it reads.
 template <class S, class Device, class W>
 class Stack {
+  static_assert(supports<Device, S, Use::inference, W>,
+                "the device must have every operation that the model's layers need: see the errors before this one.");
+
  public:
   static constexpr int d_model = S::dims.d_model;
   Stack(Device& on, std::string_view name, const StackView<const W>& weights, const W* token_table,
@@ -95,6 +99,8 @@ class Stack {
   void backward(const PassArrays<Device>& pass, const StackActivations& a, const PerKind& per_kind,
                 const StackView<float>& gradients, float* dtoken_table, float* dx, float* dsource, float* scratch,
                 Observer& observer) {
+    static_assert(supports<Device, S, Use::training, W>,
+                  "the device must have every operation that training needs: see the errors before this one.");
     if constexpr (has_final_norm<S>)
       norm_backward<S::norm>(Tensor::ln_final_weight, gradients, a.final_norm, a.hidden, dx, pass.tokens());
     for (int layer = S::dims.n_layers - 1; layer >= 0; --layer)
