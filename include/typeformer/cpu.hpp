@@ -1,4 +1,4 @@
-/// The CPU device: every operation of the contract, without any dependency.
+/// Running models on the CPU: the device with every operation of the contract, and the passes of a model. No dependency.
 #pragma once
 #include "typeformer/kernel/cpu/attention.hpp"
 #include "typeformer/kernel/cpu/device.hpp"
@@ -8,3 +8,7 @@
 #include "typeformer/kernel/cpu/matmul.hpp"
 #include "typeformer/kernel/cpu/norm.hpp"
 #include "typeformer/kernel/cpu/vocabulary.hpp"
+#include "typeformer/model/encoder_decoder.hpp"
+#include "typeformer/model/sampling.hpp"
+#include "typeformer/model/transformer.hpp"
+#include "typeformer/typeformer.hpp"

@@ -44,15 +44,16 @@ class TensorIndex {
 
 }  // namespace detail
 
-/// The tensors of one stack, for reading: pointers by tensor and layer, null where the composition has none.
-/// Matrices are of type W, vectors (norms, biases, score tables) are float.
+/// The tensors of one stack: pointers by tensor and layer, null where the composition has none. Matrices are of type W,
+/// vectors (norms, biases, score tables) are float; both const when W is.
 template <class W>
 class StackView {
  public:
-  StackView(W* matrices, float* vectors, const detail::TensorIndex& index)
+  using Vector = std::conditional_t<std::is_const_v<W>, const float, float>;
+  StackView(W* matrices, Vector* vectors, const detail::TensorIndex& index)
       : matrices_(matrices), vectors_(vectors), index_(&index) {}
   W* matrix(Tensor tensor, int layer = -1) const { return at(matrices_, tensor, layer); }
-  float* vector(Tensor tensor, int layer = -1) const { return at(vectors_, tensor, layer); }
+  Vector* vector(Tensor tensor, int layer = -1) const { return at(vectors_, tensor, layer); }
 
  private:
   template <class T>
@@ -61,7 +62,7 @@ class StackView {
     return offset < 0 ? nullptr : base + offset;
   }
   W* matrices_;
-  float* vectors_;
+  Vector* vectors_;
   const detail::TensorIndex* index_;
 };
 
@@ -121,9 +122,7 @@ class ParameterArena {
   const Buffer<Device, float>& vectors() const { return vectors_; }
 
   /// The tensors of one stack ("", "encoder.", "decoder.").
-  StackView<const W> stack(std::string_view name) const {
-    return {matrices_.data(), const_cast<float*>(vectors_.data()), index(name)};
-  }
+  StackView<const W> stack(std::string_view name) const { return {matrices_.data(), vectors_.data(), index(name)}; }
   StackView<W> stack(std::string_view name) { return {matrices_.data(), vectors_.data(), index(name)}; }
 
  private:
