@@ -1,13 +1,16 @@
 /// A checkpoint's description of itself, read key by key: every key is read, known to change nothing, or refused.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "typeformer/core/error.hpp"
@@ -98,8 +101,10 @@ class ConfigFields {
       if (number < 0 || number > 0x7fffffff) refuse(key, "an integer from 0 to 2147483647", v);
       return static_cast<int>(number);
     } else {
-      if (!v.is_number()) refuse(key, "a number", v);
-      return static_cast<float>(v.get<double>());
+      const double number = v.is_number() ? v.get<double>() : 0.;
+      if (!v.is_number() || std::fabs(number) > double{std::numeric_limits<float>::max()})
+        refuse(key, "a number that a float holds", v);
+      return static_cast<float>(number);
     }
   }
   const nlohmann::json& object_;

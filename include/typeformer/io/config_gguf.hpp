@@ -114,8 +114,8 @@ inline StackInfo read_gguf_llama(GgufFields& fields, const GgufFile& file) {
   return s;
 }
 
-/// The file tells the global base and the window; the local base 1e4 and the pattern 5 : 1 follow from the
-/// architecture's name.
+/// The file tells the global base and the window, newer ones the local base; else 1e4, and the pattern 5 : 1, follow
+/// from the architecture's name.
 inline StackInfo read_gguf_gemma3(GgufFields& fields, const GgufFile& file) {
   StackInfo s = read_gguf_common(fields, file);
   s.norm.gain = Gain::one_plus;
@@ -127,8 +127,10 @@ inline StackInfo read_gguf_gemma3(GgufFields& fields, const GgufFile& file) {
   s.final_softcap = fields.real_or("final_logit_softcapping", 0.f);
   if (s.dims.n_layers == 62)
     s.score_scale = static_cast<float>(1 / std::sqrt(double(s.dims.d_model) / s.heads));  // 27B
-  s.local =
-      LocalInfo{6, 5, {.kind = "RoPE", .theta = 1e4f}, {"SlidingWindow", fields.integer("attention.sliding_window")}};
+  s.local = LocalInfo{6,
+                      5,
+                      {.kind = "RoPE", .theta = fields.real_or("rope.freq_base_swa", 1e4f)},
+                      {"SlidingWindow", fields.integer("attention.sliding_window")}};
   return s;
 }
 

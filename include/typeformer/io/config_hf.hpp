@@ -38,7 +38,6 @@ inline const std::set<std::string, std::less<>> harmless_keys{"architectures",
                                                               "task_specific_params",
                                                               "output_past",
                                                               "is_llama_config",
-                                                              "rope_interleaved",
                                                               "transformers.js_config",
                                                               "cache_implementation",
                                                               "unsloth_fixed",
@@ -59,7 +58,7 @@ inline void read_scaling(ConfigFields& rope, RopeScaling& scaling) {
   using Kind = RopeScaling::Kind;
   if (!rope.has("rope_type") && !rope.has("type")) rope.refuse("rope_type", "the name of a scaling", nullptr);
   const std::string type = rope.has("rope_type") ? rope.text("rope_type") : rope.text("type");
-  if (rope.has("type")) rope.text("type");
+  rope.only("type", type, "as rope_type says");
   if (type == "default") return;
   scaling.factor = rope.real("factor");
   if (!(scaling.factor >= 1.f)) rope.refuse("factor", "a number of 1 or more", scaling.factor);
@@ -79,6 +78,12 @@ inline void read_scaling(ConfigFields& rope, RopeScaling& scaling) {
     rope.refuse("rope_type", "default, linear, llama3 or yarn", type);
   }
 }
+/// A number that may stand in an inner object, in the outer one, or equal in both; `outer_value`: what the outer said.
+inline float also_in(ConfigFields& outer, ConfigFields& inner, std::string_view key, float outer_value) {
+  const float value = inner.real_or(key, outer_value);
+  if (outer.has(key) && value != outer_value) inner.refuse(key, "the same number as above it", inner.value(key));
+  return value;
+}
 inline PositionInfo read_rope(ConfigFields& config, float usual_theta) {
   PositionInfo position{.kind = "RoPE"};
   const std::string_view key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
@@ -86,8 +91,8 @@ inline PositionInfo read_rope(ConfigFields& config, float usual_theta) {
   position.fraction = config.real_or("partial_rotary_factor", 1.f);
   if (!config.has(key)) return position;
   ConfigFields rope = config.object(key);
-  if (key == "rope_parameters") position.theta = rope.real_or("rope_theta", position.theta);
-  position.fraction = rope.real_or("partial_rotary_factor", position.fraction);
+  if (key == "rope_parameters") position.theta = also_in(config, rope, "rope_theta", position.theta);
+  position.fraction = also_in(config, rope, "partial_rotary_factor", position.fraction);
   read_scaling(rope, position.scaling);
   rope.finish({});
   return position;
@@ -121,25 +126,33 @@ inline StackInfo read_llama(ConfigFields& config) {
   s.biases.feed_forward = config.flag_or("mlp_bias", false);
   s.tied = config.flag_or("tie_word_embeddings", false);
   config.only("pretraining_tp", 1, "tensor-parallel slices change the order of sums");
+  config.only("rope_interleaved", false, "rows of q and k in a folder are ordered for halves");
   return s;
 }
 
-/// The layers with a window: the first `locals` of every `period`, as layer_types or the pattern's length says.
+/// The layers with a window: the first `locals` of every `period`, as the pattern's length, layer_types, or both say.
 inline LocalInfo read_pattern(ConfigFields& config, int n_layers) {
   LocalInfo local;
-  local.period = config.integer_or("sliding_window_pattern", config.integer_or("_sliding_window_pattern", 6));
-  config.integer_or("_sliding_window_pattern", 6);
-  if (local.period < 1) config.refuse("sliding_window_pattern", "a positive number", local.period);
+  local.period = 6;
+  bool told = false;
+  for (const std::string_view key : {"sliding_window_pattern", "_sliding_window_pattern"}) {
+    if (!config.has(key)) continue;
+    const int period = positive(config, key);
+    if (told && period != local.period) config.refuse(key, std::to_string(local.period) + ", as its twin", period);
+    local.period = period;
+    told = true;
+  }
   if (config.has("layer_types")) {
     const auto& types = config.value("layer_types");
-    if (!types.is_array() || static_cast<int>(types.size()) != n_layers)
+    if (!types.is_array() || types.size() != static_cast<std::size_t>(n_layers))
       config.refuse("layer_types", "one type per layer", types);
     const auto full = std::find(types.begin(), types.end(), "full_attention");
-    if (full != types.end()) local.period = static_cast<int>(full - types.begin()) + 1;
+    if (!told && full != types.end()) local.period = static_cast<int>(full - types.begin()) + 1;
     for (int layer = 0; layer < n_layers; ++layer)
       if (types[static_cast<std::size_t>(layer)] !=
           (layer % local.period < local.period - 1 ? "sliding_attention" : "full_attention"))
-        config.refuse("layer_types", "sliding layers and one full layer, periodically", types);
+        config.refuse("layer_types", "one full layer after every " + std::to_string(local.period - 1) + " sliding ones",
+                      types);
   }
   local.locals = local.period - 1;
   return local;

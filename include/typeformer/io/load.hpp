@@ -24,6 +24,7 @@ struct LoadReport {
 
 struct LoadOptions {
   /// Architecture fields ("norm.eps", "activation", ...) that need not agree: for ablations of a pre-trained model.
+  /// "max_seq": the type's may exceed the file's (a smaller one always may).
   std::set<std::string> may_differ{};
   /// Filled when not null.
   LoadReport* report = nullptr;
@@ -40,6 +41,15 @@ inline FileArchitecture read_architecture(const std::filesystem::path& path, con
 
 namespace detail {
 
+/// Throws Error when a stack of the type is longer than the file's: positions that the network was not made for.
+/// Buckets of distances cover every length.
+inline void compare_lengths(const std::string& name, const Architecture& type, const StackInfo& ours,
+                            const StackInfo& theirs, const std::set<std::string>& may_differ) {
+  if (ours.dims.max_seq > theirs.dims.max_seq && theirs.position.kind != "T5Buckets" && !may_differ.count(name))
+    throw Error("load", name, std::to_string(ours.dims.max_seq) + ", as the type " + type.name + " has, or more",
+                std::to_string(theirs.dims.max_seq) + " in the file");
+}
+
 /// Throws Error for the first field in which type and file disagree.
 inline void compare(const Architecture& type, const FileArchitecture& file, const std::set<std::string>& may_differ) {
   const auto wanted = fields_of(type), found = fields_of(file.architecture);
@@ -55,6 +65,7 @@ inline void compare(const Architecture& type, const FileArchitecture& file, cons
   };
   for (const auto& field : wanted) check(field.name);
   for (const auto& field : found) check(field.name);
+  compare_lengths("max_seq", type, type.stack, file.architecture.stack, may_differ);
 }
 
 /// A parameter and the tensor it comes from.
@@ -91,18 +102,21 @@ std::vector<Plan> plan(const TensorSource& source, const FileArchitecture& file,
   for (const Parameter& p : parameters<M>) {
     const TensorName name = file_name(p, file.family, source.gguf() != nullptr, gated);
     const SourceTensor* tensor = source.find(name.name);
+    if (!tensor && p.tensor == Tensor::token_embeddings && file.architecture.stack.tied)
+      for (const std::string_view other : names_of_tied_table(file.family, source.gguf() != nullptr))
+        if (!tensor) tensor = source.find(other);
     if (!tensor) throw Error("load", quote_name(name.name), "the tensor of " + p.name(), "no such tensor in the file");
     check_shape(p, *tensor);
     plans.push_back({&p, tensor, name.transform});
     used.insert(tensor->name());
-    report.tensors_used.push_back(name.name);
+    report.tensors_used.emplace_back(tensor->name());
   }
   std::set<std::string> types;
   for (const SourceTensor& tensor : source.tensors()) {
     types.insert(std::string(tensor.type_name()));
     if (used.count(tensor.name())) continue;
     const bool copy_of_tied = file.architecture.stack.tied && tensor.name() == "lm_head.weight";
-    if (!copy_of_tied && !is_harmless_tensor(tensor.name()))
+    if (!copy_of_tied && !is_harmless_tensor(tensor.name(), file.family))
       throw Error("load", quote_name(tensor.name()), "a tensor that the type " + std::string(M::name) + " has",
                   "one too many");
     report.tensors_ignored.emplace_back(tensor.name());

@@ -1,6 +1,6 @@
 /// Which tensor of a file is which parameter: names by container and architecture, and what is done to the numbers.
 #pragma once
-#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -110,12 +110,23 @@ inline TensorName gguf_name(const Parameter& p, bool gemma) {
           rotates && !gemma ? Transform::pair_rows_to_halves : of_norm};
 }
 
-/// Tensors that files carry beside the parameters: masks and tables of constants that old versions wrote, and copies of
-/// the embedding table.
-inline bool is_harmless_tensor(std::string_view name) {
-  return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with("position_ids") || name == "encoder.embed_tokens.weight" ||
-         name == "decoder.embed_tokens.weight";
+/// Tensors that files of a family carry beside the parameters: constants that old versions wrote, T5's copies of the
+/// embedding table, and a bias table that T5's first checkpoints hold and no T5 reads.
+inline bool is_harmless_tensor(std::string_view name, std::string_view family) {
+  if (family == "t5")
+    return name == "encoder.embed_tokens.weight" || name == "decoder.embed_tokens.weight" ||
+           name == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
+  return name.ends_with(".rotary_emb.inv_freq");
+}
+
+/// Under what other names a file may hold the embedding table, when it is the head too: writers that store shared
+/// memory once keep one name of several.
+inline std::span<const std::string_view> names_of_tied_table(std::string_view family, bool gguf) {
+  static constexpr std::string_view decoder[] = {"lm_head.weight"};
+  static constexpr std::string_view t5[] = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+                                            "lm_head.weight"};
+  if (gguf) return {};
+  return family == "t5" ? std::span<const std::string_view>(t5) : decoder;
 }
 
 }  // namespace detail
