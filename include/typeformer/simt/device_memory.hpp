@@ -168,8 +168,10 @@ class DeviceMemory {
     const char* counter = nullptr;
     (void)machine;
 #endif
-    const std::string line = source_line(counter + 1);
-    std::snprintf(touched_, sizeof touched_, "%s: host code touches device memory at %p", line.c_str(), address);
+    {
+      const std::string line = source_line(counter + 1);
+      std::snprintf(touched_, sizeof touched_, "%s: host code touches device memory at %p", line.c_str(), address);
+    }  // the jump destroys nothing
     if (probe_) siglongjmp(*probe_, 1);
     std::fprintf(stderr, "simt: %s\n", touched_);
   }

@@ -110,7 +110,7 @@ class RaceChecker {
                       atomic};
     if (first >= block.arena && first < block.arena + Block::arena_bytes) {
       if (!inside_shared(block, first, bytes))
-        return note_bounds("shared", by, bytes, first - block.arena - first_byte);
+        return note_bounds("shared", by, bytes, first - (block.arena + first_byte));
       const auto offset = static_cast<std::size_t>(first - block.arena);
       for (std::size_t i = 0; i < bytes; ++i) check(shared_[offset + i], by, true, offset + i - first_byte);
       if (counted && options().counters) counter_.add(origin, lane, first, bytes, write, true);

@@ -9,7 +9,8 @@ namespace typeformer::inline TYPEFORMER_ABI::simt {
 inline constexpr unsigned char zone_byte = 0xA5;    // what a redzone holds
 inline constexpr unsigned char poison_byte = 0xFF;  // NaN in float, bf16 and f16
 
-inline void guard_zone(Block& block, char* first, std::size_t bytes) {
+// Not inlined and unseen by the race checker: the layer's own stores are not the kernel's.
+TYPEFORMER_SIMT_UNSEEN __attribute__((noinline)) inline void guard_zone(Block& block, char* first, std::size_t bytes) {
   std::memset(first, zone_byte, bytes);
   block.zones.emplace_back(first, first + bytes);
 #if defined(TYPEFORMER_SIMT_ASAN)
@@ -24,7 +25,8 @@ inline bool is_shared(const Block& block, const void* address, std::size_t bytes
 }
 
 /// Hands out the next piece of the arena, filled with NaN, a redzone behind it. lane is null for the dynamic part.
-inline char* take_shared(Block& block, Lane* lane, std::size_t bytes, std::size_t alignment, Place place) {
+TYPEFORMER_SIMT_UNSEEN __attribute__((noinline)) inline char* take_shared(Block& block, Lane* lane, std::size_t bytes,
+                                                                          std::size_t alignment, Place place) {
   const std::size_t start = (block.arena_used + alignment - 1) / alignment * alignment;
   const std::size_t end = (start + bytes + 15) / 16 * 16;
   block.shared_bytes += bytes;
