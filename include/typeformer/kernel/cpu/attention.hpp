@@ -42,7 +42,7 @@ class QueryAttention {
     std::fill(o, o + dim_, 0.f);
     for (int first = span.begin; first < span.end; first += block)
       add_block(q, position, first, std::min(first + block, span.end), o, highest, sum);
-    if (!(sum > 0.f)) return -std::numeric_limits<float>::infinity();
+    if (sum == 0.f) return -std::numeric_limits<float>::infinity();
     for (int i = 0; i < dim_; ++i) o[i] /= sum;
     return highest + std::log(sum);
   }
@@ -55,7 +55,7 @@ class QueryAttention {
       float& s = scores[key - first];
       if (mask_.sees(position, key, segment_.mask)) {
         s = score_.capped(dot(q, keys_[key], dim_)) + bias_(position, key);
-        peak = std::max(peak, s);
+        peak = std::max(s, peak);  // in this order a NaN does not pass for 'sees nothing'
       } else {
         s = -std::numeric_limits<float>::infinity();
       }
