@@ -4,3 +4,4 @@
 #include "typeformer/core/scalar.hpp"
 #include "typeformer/model/parameters.hpp"
 #include "typeformer/policy/composition.hpp"
+#include "typeformer/report/describe.hpp"

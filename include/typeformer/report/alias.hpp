@@ -25,9 +25,10 @@ class PolicySource {
 };
 
 inline std::string norm_source(const NormInfo& n) {
-  const bool layer = n.kind == "LayerNorm";
+  if (n.kind == "NoNorm") return "NoNorm{}";
+  const bool layer = n.kind == "LayerNorm", has_eps = layer || n.kind == "RMSNorm";
   return PolicySource(n.kind)
-      .field(n.eps != RMSNorm{}.eps, "eps", float_text(n.eps))
+      .field(has_eps && n.eps != RMSNorm{}.eps, "eps", float_text(n.eps))
       .field(n.gain != Gain::weight, "gain", "Gain::" + text_of(n.gain))
       .field(n.bias != layer, "bias", text_of(n.bias))
       .source();
