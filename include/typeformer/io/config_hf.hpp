@@ -60,22 +60,19 @@ inline void read_scaling(ConfigFields& rope, RopeScaling& scaling) {
   const std::string type = rope.has("rope_type") ? rope.text("rope_type") : rope.text("type");
   rope.only("type", type, "as rope_type says");
   if (type == "default") return;
+  if (type != "linear" && type != "llama3" && type != "yarn")
+    rope.refuse("rope_type", "default, linear, llama3 or yarn", type);
   scaling.factor = rope.real("factor");
   if (!(scaling.factor >= 1.f)) rope.refuse("factor", "a number of 1 or more", scaling.factor);
-  if (type == "linear") {
-    scaling.kind = Kind::linear;
-  } else if (type == "llama3") {
-    scaling.kind = Kind::llama3;
+  scaling.kind = type == "linear" ? Kind::linear : type == "llama3" ? Kind::llama3 : Kind::yarn;
+  if (scaling.kind == Kind::linear) return;
+  scaling.original_context = positive(rope, "original_max_position_embeddings");
+  if (scaling.kind == Kind::llama3) {
     scaling.low = rope.real("low_freq_factor");
     scaling.high = rope.real("high_freq_factor");
-    scaling.original_context = positive(rope, "original_max_position_embeddings");
-  } else if (type == "yarn") {
-    scaling.kind = Kind::yarn;
-    scaling.original_context = positive(rope, "original_max_position_embeddings");
+  } else {
     scaling.beta_fast = rope.real_or("beta_fast", 32.f);
     scaling.beta_slow = rope.real_or("beta_slow", 1.f);
-  } else {
-    rope.refuse("rope_type", "default, linear, llama3 or yarn", type);
   }
 }
 /// A number that may stand in an inner object, in the outer one, or equal in both; `outer_value`: what the outer said.
