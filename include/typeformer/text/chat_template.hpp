@@ -99,7 +99,7 @@ class ChatTemplate {
     if (json.is_boolean()) return Value(json.get<bool>());
     if (json.is_number_integer()) {
       if (json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX})
-        throw Error("ChatTemplate::render", "JSON", "integers of 64 bits", json.dump());
+        throw Error("ChatTemplate::render", "JSON", "integers of 64 bits", "a larger one");
       return Value(json.get<std::int64_t>());
     }
     if (json.is_number()) return Value(json.get<double>());

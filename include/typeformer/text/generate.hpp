@@ -53,7 +53,8 @@ inline std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, std::str
 }
 
 /// Continues the ids. on_text(piece) gets whole characters as soon as they are certain. `state` must be empty or hold a
-/// prefix that the ids continue. Throws Error when there are no ids or they exceed the state's capacity.
+/// prefix that the ids continue. Throws Error, before anything changes, when there are no ids, they exceed the state's
+/// capacity, or an option is out of range.
 template <Composition M, class Device, Storage W, class OnText>
 Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, const Tokenizer& tokenizer,
                     std::span<const std::int32_t> ids, const GenerateOptions& options, OnText&& on_text) {
@@ -68,6 +69,7 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, c
            std::find(options.stop_tokens.begin(), options.stop_tokens.end(), id) != options.stop_tokens.end();
   };
   if (ids.empty()) throw Error("generate", "ids", "at least one token", "none");
+  detail::check_sampling(sampling, static_cast<std::size_t>(M::dims.vocab));
   Generation result;
   result.prompt_ids.assign(ids.begin(), ids.end());
   StreamDecoder decoder(tokenizer);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,8 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 
 /// Parses a document. Throws Error for text that is not JSON. `where` names it in errors.
 inline nlohmann::json parse_json(std::string_view text, std::string_view where) {
+  // The parser takes a zero byte for the end of the text and would not see what follows.
+  if (text.find('\0') != text.npos) throw Error("Tokenizer", where, "a JSON document", "a zero byte");
   try {
     return nlohmann::json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::exception& problem) {
@@ -71,6 +74,10 @@ class JsonField {
     if (!value_->is_boolean()) refuse("true or false");
     return value_->get<bool>();
   }
+  double number() const {
+    if (!value_->is_number()) refuse("a number");
+    return value_->get<double>();
+  }
   /// A token id.
   std::int32_t id() const {
     constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max() - 1;
@@ -78,12 +85,15 @@ class JsonField {
     return static_cast<std::int32_t>(value_->get<std::uint64_t>());
   }
 
-  /// Calls visit(JsonField) for every element of an array.
-  template <class Visit>
-  void each(const Visit& visit) const {
+  /// The elements of an array.
+  std::vector<JsonField> elements() const {
     if (!value_->is_array()) refuse("an array");
-    for (std::size_t i = 0; i < value_->size(); ++i)
-      visit(JsonField((*value_)[i], where_ + "[" + std::to_string(i) + "]"));
+    std::vector<JsonField> out;
+    out.reserve(value_->size());
+    for (const nlohmann::json& element : *value_) {
+      out.emplace_back(element, where_ + "[" + std::to_string(out.size()) + "]");
+    }
+    return out;
   }
 
   /// Throws Error when the object has a member that is not listed: a field that is not understood is not skipped.
@@ -98,7 +108,10 @@ class JsonField {
  private:
   std::string described() const {
     if (value_->is_string()) return io::quote_name(value_->get_ref<const std::string&>());
-    if (value_->is_boolean() || value_->is_number()) return value_->dump();
+    if (value_->is_boolean()) return value_->get<bool>() ? "true" : "false";
+    if (value_->is_number_unsigned()) return std::to_string(value_->get<std::uint64_t>());
+    if (value_->is_number_integer()) return std::to_string(value_->get<std::int64_t>());
+    if (value_->is_number()) return std::to_string(value_->get<double>());
     return value_->type_name();
   }
   const nlohmann::json* value_;

@@ -114,8 +114,9 @@ class TokenizerFolderReader {
         if (name == std::string_view("eos_token")) parts_.eos = id;
       }
     }
-    if (const auto more = config.find("additional_special_tokens"))
-      more->each([&](const JsonField& value) { special_id(value); });
+    if (const auto more = config.find("additional_special_tokens")) {
+      for (const JsonField& value : more->elements()) special_id(value);
+    }
   }
 
   // A named special token is found in texts even where tokenizer.json does not list it.
@@ -154,9 +155,9 @@ class TokenizerFolderReader {
       parts_.chat_template = chat.string();
       return;
     }
-    chat.each([&](const JsonField& entry) {
+    for (const JsonField& entry : chat.elements()) {
       if (entry.at("name").string() == "default") parts_.chat_template = entry.at("template").string();
-    });
+    }
   }
 
   // eos_token_id: an id or a list of ids.
@@ -166,7 +167,7 @@ class TokenizerFolderReader {
     const auto value = field(*json, name).find("eos_token_id");
     if (!value) return false;
     if (value->value().is_array()) {
-      value->each([&](const JsonField& id) { parts_.add_stop(id.id()); });
+      for (const JsonField& id : value->elements()) parts_.add_stop(id.id());
     } else {
       parts_.add_stop(value->id());
     }

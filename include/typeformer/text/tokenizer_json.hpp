@@ -30,7 +30,7 @@ class TokenizerJsonReader {
     if (const auto normalizer = root.find("normalizer")) read_normalizer(*normalizer);
     read_model(root.at("model"));
     if (const auto added = root.find("added_tokens"))
-      added->each([&](const JsonField& token) { read_added_token(token); });
+      for (const JsonField& token : added->elements()) read_added_token(token);
     read_pre_tokenizer(root.at("pre_tokenizer"));
     if (!byte_level_) root.at("pre_tokenizer").refuse("ByteLevel as the last step", "no ByteLevel");
     read_decoder(root.at("decoder"));
@@ -43,7 +43,8 @@ class TokenizerJsonReader {
     const std::string& type = normalizer.at("type").string();
     if (type == "Sequence") {
       normalizer.allow_only({"type", "normalizers"});
-      return normalizer.at("normalizers").each([&](const JsonField& step) { read_normalizer(step, depth + 1); });
+      for (const JsonField& step : normalizer.at("normalizers").elements()) read_normalizer(step, depth + 1);
+      return;
     }
     if (type != "NFC") normalizer.at("type").refuse("null, 'NFC' or a Sequence of these");
     normalizer.allow_only({"type"});
@@ -55,7 +56,7 @@ class TokenizerJsonReader {
     if (type != "BPE") model.at("type").refuse("'BPE'");
     model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                       "byte_fallback", "ignore_merges", "vocab", "merges"});
-    if (const auto dropout = model.find("dropout"); dropout && dropout->value() != 0) dropout->refuse("null");
+    if (const auto dropout = model.find("dropout"); dropout && dropout->number() != 0) dropout->refuse("null");
     for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!model.string_or(affix, "").empty()) model.at(affix).refuse("null or ''");
     }
@@ -88,19 +89,20 @@ class TokenizerJsonReader {
   }
 
   MergeTable read_merges(const JsonField& list) const {
+    if (!list.value().is_array()) list.refuse("an array");
     MergeTable merges(list.value().size());
     std::size_t rank = 0;
-    list.each([&](const JsonField& merge) {
-      const nlohmann::json& pair = merge.value();
+    for (const nlohmann::json& pair : list.value()) {
       if (pair.is_string()) {
-        add_merge(merges, parts_.vocabulary, rank++, merge.string());
+        add_merge(merges, parts_.vocabulary, rank, pair.get_ref<const std::string&>());
       } else if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string()) {
-        add_merge(merges, parts_.vocabulary, rank++, pair[0].get_ref<const std::string&>(),
+        add_merge(merges, parts_.vocabulary, rank, pair[0].get_ref<const std::string&>(),
                   pair[1].get_ref<const std::string&>());
       } else {
-        merge.refuse("'left right' or ['left', 'right']");
+        JsonField(pair, list.where() + "[" + std::to_string(rank) + "]").refuse("'left right' or ['left', 'right']");
       }
-    });
+      ++rank;
+    }
     return merges;
   }
 
@@ -118,7 +120,7 @@ class TokenizerJsonReader {
     PreTokenizer& steps = parts_.pre_tokenizer;
     if (type == "Sequence") {
       step.allow_only({"type", "pretokenizers"});
-      step.at("pretokenizers").each([&](const JsonField& inner) { read_pre_tokenizer(inner, depth + 1); });
+      for (const JsonField& inner : step.at("pretokenizers").elements()) read_pre_tokenizer(inner, depth + 1);
     } else if (type == "ByteLevel") {
       step.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});  // offsets are not computed
       if (step.flag("add_prefix_space", true)) steps.emplace_back(PrefixSpace{});
@@ -172,7 +174,7 @@ class TokenizerJsonReader {
     const std::string& type = processor.at("type").string();
     if (type == "Sequence") {
       processor.allow_only({"type", "processors"});
-      processor.at("processors").each([&](const JsonField& inner) { read_post_processor(inner, depth + 1); });
+      for (const JsonField& inner : processor.at("processors").elements()) read_post_processor(inner, depth + 1);
     } else if (type == "ByteLevel") {
       processor.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});  // concerns offsets alone
     } else if (type == "TemplateProcessing") {
@@ -196,16 +198,16 @@ class TokenizerJsonReader {
     std::vector<std::int32_t> before, after;
     int sequences = 0;
     const JsonField single = processor.at("single");
-    single.each([&](const JsonField& part) {
+    for (const JsonField& part : single.elements()) {
       part.allow_only({"Sequence", "SpecialToken"});
       if (const auto sequence = part.find("Sequence")) {
         if (sequence->at("id").string() != "A") sequence->at("id").refuse("'A'");
         ++sequences;
-        return;
+        continue;
       }
       const JsonField token = processor.at("special_tokens").at(part.at("SpecialToken").at("id").string());
-      token.at("ids").each([&](const JsonField& id) { (sequences == 0 ? before : after).push_back(id.id()); });
-    });
+      for (const JsonField& id : token.at("ids").elements()) (sequences == 0 ? before : after).push_back(id.id());
+    }
     if (sequences != 1) single.refuse("the sequence A once", std::to_string(sequences) + " times");
     surround(before, after);
   }
