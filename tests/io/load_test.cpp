@@ -145,9 +145,12 @@ TEST_CASE("GGUF: a local base that the file tells, and RoPE stretched linearly")
   CHECK(differing(load<M>(device(), folder / "tiny.gguf"), checkpoint) == 0);
 }
 TEST_CASE("a tied table under any of its names, copies of it, constants of old writers") {
-  for (const auto& [name, model] : {std::pair<std::string, std::string>{"lm_head.weight", "llama_tied"},
-                                    {"lm_head.weight", "t5"},
-                                    {"encoder.embed_tokens.weight", "t5"}}) {
+  struct Case {
+    std::string name, model;
+  };
+  for (const Case& c : {Case{"lm_head.weight", "llama_tied"}, Case{"lm_head.weight", "t5"},
+                        Case{"encoder.embed_tokens.weight", "t5"}}) {
+    const std::string &name = c.name, &model = c.model;
     const Checkpoint original(model);
     for (const bool keep : {true, false}) {
       CAPTURE(name);

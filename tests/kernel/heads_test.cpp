@@ -164,7 +164,8 @@ void check_case(cpu::Device& on, const Heads& h, const std::string& name) {
     return reference::pullback<T>([&](const auto& x) { return judged(h, norm, x); }, converted<T>(inputs),
                                   reference::convert<T>(d));
   };
-  const auto exact = pull(double{}), plain = std::vector<Numbers<float>>(pull(float{}));
+  const std::vector<Numbers<double>> exact = pull(double{});
+  const std::vector<Numbers<float>> plain = pull(float{});
   const auto all = floats(d);
   std::vector<float> dq, dk, dv;
   for (std::size_t token = 0; token < h.tokens; ++token) {

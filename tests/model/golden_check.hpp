@@ -42,7 +42,9 @@ inline int count_deviations(const Results& judge, const Results& naive, const Re
   for (const auto& [name, values] : judge)
     if (name.starts_with("grad."))
       for (const double value : values) largest_gradient = std::max(largest_gradient, std::fabs(value));
-  for (const auto& [name, expected] : judge) {
+  for (const auto& entry : judge) {  // clang 14 lets no lambda, and so no check, name a structured binding
+    const auto& name = entry.first;
+    const auto& expected = entry.second;
     REQUIRE_MESSAGE(ours.count(name) == 1, name);
     REQUIRE_MESSAGE(naive.count(name) == 1, name);
     tolerance::Rounding rounding{.terms = terms};
