@@ -9,7 +9,8 @@
 #endif
 
 // Every symbol's name carries the major version, the CPU instruction set it was compiled for, and whether CUDA sources
-// run on the host: units built with different flags then link into one program without their inline functions being merged.
+// run on the host: units built with different flags then link into one program without their inline functions being
+// merged.
 #if defined(__AVX512BF16__)
 #define TYPEFORMER_ISA avx512bf16
 #elif defined(__AVX512F__)

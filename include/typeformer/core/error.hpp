@@ -13,8 +13,8 @@ namespace typeformer::inline TYPEFORMER_ABI {
 class Error : public std::runtime_error {
  public:
   Error(std::string_view operation, std::string_view argument, std::string_view expected, std::string_view got)
-      : std::runtime_error(sentence(operation, argument, expected, got)),
-        operation_(operation), argument_(argument), expected_(expected), got_(got) {}
+      : std::runtime_error(sentence(operation, argument, expected, got)), operation_(operation), argument_(argument),
+        expected_(expected), got_(got) {}
 
   /// The function or step that refused, e.g. `load`.
   const std::string& operation() const noexcept { return operation_; }

@@ -1,6 +1,6 @@
-/// The functions that formulas of policies are written with: `math::exp(x)` works for float and double, and for lanes, dual
-/// numbers and a user's own number types, whose `exp` is found by argument-dependent lookup. Constants are written T(.5): a
-/// number type is constructible from double.
+/// The functions that formulas of policies are written with: `math::exp(x)` works for float and double, and for lanes,
+/// dual numbers and a user's own number types, whose `exp` is found by argument-dependent lookup. Constants are written
+/// T(.5): a number type is constructible from double.
 #pragma once
 #include <cmath>
 #include <type_traits>
@@ -38,14 +38,18 @@ TYPEFORMER_HD T sqrt(T x) {
 /// 1 / sqrt(x).
 template <class T>
 TYPEFORMER_HD T rsqrt(T x) {
-  if constexpr (requires { rsqrt_lanes(x); }) return rsqrt_lanes(x);  // found by argument-dependent lookup
-  else return T(1) / math::sqrt(x);
+  if constexpr (requires { rsqrt_lanes(x); })
+    return rsqrt_lanes(x);  // found by argument-dependent lookup
+  else
+    return T(1) / math::sqrt(x);
 }
 /// condition ? a : b, lane by lane.
 template <class Condition, class T>
 TYPEFORMER_HD T select(Condition condition, T a, T b) {
-  if constexpr (std::is_same_v<Condition, bool>) return condition ? a : b;
-  else return select_lanes(condition, a, b);  // found by argument-dependent lookup
+  if constexpr (std::is_same_v<Condition, bool>)
+    return condition ? a : b;
+  else
+    return select_lanes(condition, a, b);  // found by argument-dependent lookup
 }
 
 }  // namespace math
