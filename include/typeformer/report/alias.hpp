@@ -139,6 +139,17 @@ inline std::string stack_source(const StackInfo& s, const std::string& alias, co
 
 }  // namespace detail
 
+/// A C++ name for a model called `name`: "SmolLM2-135M" becomes SmolLM2_135M.
+inline std::string alias_name(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
+    if (digit && result.empty()) result = "Model_";
+    result += letter || digit ? c : '_';
+  }
+  return result.empty() ? "Model" : result;
+}
+
 /// The alias declaration of an architecture, as source that compiles after `using namespace typeformer`.
 inline std::string alias_source(const Architecture& a, const std::string& alias) {
   if (!a.encoder) return detail::stack_source(a.stack, alias, a.name);

@@ -172,17 +172,6 @@ std::vector<ParameterGroup> parameter_groups() {
   return groups;
 }
 
-/// A C++ name for a model called `name`: "SmolLM2_135M".
-inline std::string identifier(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
-    if (digit && result.empty()) result = "Model_";
-    result += letter || digit ? c : '_';
-  }
-  return result.empty() ? "Model" : result;
-}
-
 }  // namespace detail
 
 /// Everything that `describe` tells about M.
@@ -191,7 +180,7 @@ Description description_of(const CostOptions& options = {}) {
   const Architecture architecture = architecture_of<M>();
   Description d;
   d.name = architecture.name;
-  d.alias = alias_source(architecture, detail::identifier(architecture.name));
+  d.alias = alias_source(architecture, alias_name(architecture.name));
   d.parameters = M::parameter_count;
   d.groups = detail::parameter_groups<M>();
   d.options = options;

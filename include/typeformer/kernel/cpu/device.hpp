@@ -16,13 +16,29 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::cpu {
 
+/// How a CPU device works: on how many threads, and in whose memory.
+struct DeviceOptions {
+  int threads = 0;  ///< the calling one included; 0: as many as the machine has cores
+  /// Memory of the caller instead of the system's, for weights, caches and activations (operations take small
+  /// temporaries from the heap): at least `bytes`, aligned to 64, or null when there is none left. Called with `user`,
+  /// by every thread that uses the device. Either both functions or none.
+  void* (*allocate)(std::size_t bytes, void* user) = nullptr;
+  void (*release)(void* memory, void* user) = nullptr;
+  void* user = nullptr;
+};
+
 /// Runs operations on `threads` threads, the calling one included. Results do not depend on their number.
 /// Several threads may use one device at a time: one has the team, the others run alone meanwhile.
 class Device {
  public:
   /// 0: as many threads as the machine has cores.
-  explicit Device(int threads = 0) {
+  explicit Device(int threads = 0) : Device(DeviceOptions{.threads = threads}) {}
+  explicit Device(const DeviceOptions& options) : options_(options) {
+    const int threads = options.threads;
     if (threads < 0) throw Error("cpu::Device", "threads", "0 (all cores) or more", std::to_string(threads));
+    if (!options.allocate != !options.release)
+      throw Error("cpu::Device", options.allocate ? "release" : "allocate", "a function, as the other one is given",
+                  "none");
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int team = threads == 0 ? cores : threads;
     for (int member = 1; member < team; ++member) workers_.emplace_back([this, member] { serve(member); });
@@ -43,11 +59,19 @@ class Device {
 
   /// Aligned to a cache line. Throws Error when memory is short.
   void* allocate(std::size_t bytes) {
-    void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    const std::size_t lines = (bytes + 63) / 64 * 64;
+    void* memory = options_.allocate ? options_.allocate(lines, options_.user) : std::aligned_alloc(64, lines);
     if (!memory) throw Error("cpu::Device::allocate", "bytes", "memory to be available", std::to_string(bytes));
-    return memory;
+    if (reinterpret_cast<std::uintptr_t>(memory) % 64 == 0) return memory;
+    release(memory);
+    throw Error("cpu::Device::allocate", "memory", "an address that is a multiple of 64", "another one");
   }
-  void release(void* memory) noexcept { std::free(memory); }
+  void release(void* memory) noexcept {
+    if (options_.release)
+      options_.release(memory, options_.user);
+    else
+      std::free(memory);
+  }
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
@@ -109,6 +133,7 @@ class Device {
     }
   }
 
+  DeviceOptions options_;
   std::vector<std::thread> workers_;
   std::mutex team_;   // held by the caller whose work the team does
   std::mutex mutex_;  // guards the fields below
