@@ -43,11 +43,12 @@ inline std::string q8_block(const double* x) {
 }
 inline std::string encode(const Numbers& tensor, Format format) {
   std::string bytes;
+  const auto append = [&](const auto& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   for (std::size_t i = 0; i < tensor.size(); i += format == Format::q8_0 ? 32 : 1) {
     const auto value = static_cast<float>(tensor.data[i]);
-    if (format == Format::f32) bytes += raw(value);
-    if (format == Format::f16) bytes += raw(from_float<f16>(value).bits);
-    if (format == Format::bf16) bytes += raw(from_float<bf16>(value).bits);
+    if (format == Format::f32) append(value);
+    if (format == Format::f16) append(from_float<f16>(value).bits);
+    if (format == Format::bf16) append(from_float<bf16>(value).bits);
     if (format == Format::q8_0) bytes += q8_block(tensor.data.data() + i);
   }
   return bytes;

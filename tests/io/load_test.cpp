@@ -1,4 +1,3 @@
-// test: sanitize
 // load: every spelling and container of a checkpoint gives the same weights, bit for bit, and HuggingFace's logits.
 #include <set>
 
