@@ -58,17 +58,14 @@ struct DistanceSums {
   }
   /// scores: gradients of the scores of the queries from `position` on with the keys from first_key on.
   __device__ __forceinline__ void add(typename Tile::Scores& scores, int position, int first_key) {
-#pragma unroll
-    for (int r = 0; r < Tile::thread_rows; ++r)
-#pragma unroll
-      for (int c = 0; c < Tile::thread_columns; ++c) {
-        const int distance = first_key + Tile::column(c) - position - Tile::row(r);
-        gradients[Tile::row(r) * row + Tile::column(c)] = scores.at(r, c);
-        if (distance <= -reach)
-          low += scores.at(r, c);
-        else if (distance >= reach)
-          high += scores.at(r, c);
-      }
+    Tile::for_scores([&](int r, int c) {
+      const int distance = first_key + Tile::column(c) - position - Tile::row(r);
+      gradients[Tile::row(r) * row + Tile::column(c)] = scores.at(r, c);
+      if (distance <= -reach)
+        low += scores.at(r, c);
+      else if (distance >= reach)
+        high += scores.at(r, c);
+    });
     const int begin = max(first_key - position - Tile::rows + 1, 1 - reach);
     const int end = min(first_key - position + Tile::columns, reach);
     if (begin >= end) return;
@@ -100,7 +97,7 @@ struct DistanceSums {
 };
 
 template <class Tile, class Mask, class Score, class T>
-__global__ void __launch_bounds__(Tile::threads)
+__global__ void __launch_bounds__(Tile::threads, 1)
     attend_backward_queries(std::int64_t first, Mask mask, Score score, AttendBackwardTask<T> task) {
   // which queries of which head, and the keys they see
   const AttendArgs<T>& a = task.args.forward;
@@ -121,7 +118,7 @@ __global__ void __launch_bounds__(Tile::threads)
   };
 
   float lse[Tile::thread_rows], dot[Tile::thread_rows];
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int r = 0; r < Tile::thread_rows; ++r) {
     const int query = place.first + Tile::row(r);
     const std::int64_t at = (segment.query_row + query) * a.heads + head;
@@ -153,25 +150,22 @@ __global__ void __launch_bounds__(Tile::threads)
     Tile::multiply(scores, memory.own, memory.other(stage, 0));
     Tile::multiply(products, memory.own + memory.own_elements, memory.other(stage, 1));
     const bool full = key >= span.full_begin && key + Tile::columns <= span.full_end;
-#pragma unroll
-    for (int r = 0; r < Tile::thread_rows; ++r)
-#pragma unroll
-      for (int c = 0; c < Tile::thread_columns; ++c) {
-        const int query = position + Tile::row(r), column = key + Tile::column(c);
-        const float capped = score.capped(scores.at(r, c));
-        float value = capped;
-        if constexpr (Score::Bias::any) value += bias(query, column);
-        const bool visible = full || (column < segment.keys && mask.sees(query, column, segment.mask));
-        const float weight = visible ? Tile::exponential(value - lse[r]) : 0.f;
-        products.at(r, c) = weight * (products.at(r, c) - dot[r]);
-        scores.at(r, c) = products.at(r, c) * score.slope(capped);
-      }
+    Tile::for_scores([&](int r, int c) {
+      const int query = position + Tile::row(r), column = key + Tile::column(c);
+      const float capped = score.capped(scores.at(r, c));
+      float value = capped;
+      if constexpr (Score::Bias::any) value += bias(query, column);
+      const bool visible = full || (column < segment.keys && mask.sees(query, column, segment.mask));
+      const float weight = visible ? Tile::exponential(value - lse[r]) : 0.f;
+      products.at(r, c) = weight * (products.at(r, c) - dot[r]);
+      scores.at(r, c) = products.at(r, c) * score.slope(capped);
+    });
     Tile::weigh(sums, scores, memory.other(stage, 0), memory.exchange);
     if constexpr (Score::Bias::trained)
       if (task.bias_sums) distances.add(products, position, key);
   }
 
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int r = 0; r < Tile::thread_rows; ++r) {
     const int query = place.first + Tile::row(r);
     if (query < segment.queries)
@@ -203,7 +197,7 @@ __global__ void __launch_bounds__(128)
 enum class KeyGradients { both, keys, values };
 
 template <class Tile, KeyGradients which, class Mask, class Score, class T>
-__global__ void __launch_bounds__(Tile::threads)
+__global__ void __launch_bounds__(Tile::threads, 1)
     attend_backward_keys(std::int64_t first, Mask mask, Score score, AttendBackwardTask<T> task) {
   constexpr bool of_keys = which != KeyGradients::values, of_values = which != KeyGradients::keys;
   // which keys of which head; the queries of all heads that read it are walked over
@@ -256,40 +250,43 @@ __global__ void __launch_bounds__(Tile::threads)
     __syncthreads();  // this stage has come, and everybody has left the other one
     if (next_head < (kv_head + 1) * group) load_queries(stage ^ 1, next_head, next_query);
 
-    typename Tile::Scores scores, products;
-    Tile::multiply(scores, memory.own, memory.other(stage, 0));
-    if constexpr (of_keys) Tile::multiply(products, memory.own + memory.own_elements, memory.other(stage, 1));
     const KeySpan span = span_of(mask, segment, query, Tile::columns);
     const bool full = place.first >= span.full_begin && place.first + Tile::rows <= span.full_end &&
                       query + Tile::columns <= segment.queries;
+    // weights first, then what needs them, so that few tiles of numbers live at a time
+    typename Tile::Scores weights, sloped;  // sloped: weight times the cap's derivative
+    Tile::multiply(weights, memory.own, memory.other(stage, 0));
     const auto bias = score.bias.of_head(head, a.heads);
     const float* const lse = statistics + stage * 2 * Tile::columns;
     const float* const dots = lse + Tile::columns;
-#pragma unroll
-    for (int c = 0; c < Tile::thread_columns; ++c) {
-      const int row = query + Tile::column(c), position = segment.first_position + row;
-      const float column_lse = lse[Tile::column(c)], column_dot = dots[Tile::column(c)];
-#pragma unroll
-      for (int r = 0; r < Tile::thread_rows; ++r) {
-        const int key = place.first + Tile::row(r);
-        const float capped = score.capped(scores.at(r, c));
-        float value = capped;
-        if constexpr (Score::Bias::any) value += bias(position, key);
-        const bool visible =
-            full || (key < segment.keys && row < segment.queries && mask.sees(position, key, segment.mask));
-        const float weight = visible ? Tile::exponential(value - column_lse) : 0.f;
-        scores.at(r, c) = weight;
-        if constexpr (of_keys) products.at(r, c) = weight * (products.at(r, c) - column_dot) * score.slope(capped);
-      }
+    Tile::for_scores([&](int r, int c) {
+      const int key = place.first + Tile::row(r), row = query + Tile::column(c),
+                position = segment.first_position + row;
+      const float capped = score.capped(weights.at(r, c));
+      float value = capped;
+      if constexpr (Score::Bias::any) value += bias(position, key);
+      const bool visible =
+          full || (key < segment.keys && row < segment.queries && mask.sees(position, key, segment.mask));
+      weights.at(r, c) = visible ? Tile::exponential(value - lse[Tile::column(c)]) : 0.f;
+      if constexpr (Score::has_softcap) sloped.at(r, c) = weights.at(r, c) * score.slope(capped);
+    });
+    if constexpr (of_values) Tile::weigh(value_sums, weights, memory.other(stage, 1), memory.exchange);
+    if constexpr (of_keys) {
+      typename Tile::Scores products;
+      Tile::multiply(products, memory.own + memory.own_elements, memory.other(stage, 1));
+      Tile::for_scores([&](int r, int c) {
+        float factor = weights.at(r, c) * score.slope(0.f);
+        if constexpr (Score::has_softcap) factor = sloped.at(r, c);
+        products.at(r, c) = factor * (products.at(r, c) - dots[Tile::column(c)]);
+      });
+      Tile::weigh(key_sums, products, memory.other(stage, 0), memory.exchange);
     }
-    if constexpr (of_values) Tile::weigh(value_sums, scores, memory.other(stage, 1), memory.exchange);
-    if constexpr (of_keys) Tile::weigh(key_sums, products, memory.other(stage, 0), memory.exchange);
     head = next_head;
     query = next_query;
     stage ^= 1;
   }
 
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int r = 0; r < Tile::thread_rows; ++r) {
     const int key = place.first + Tile::row(r);
     if (key >= segment.keys) continue;

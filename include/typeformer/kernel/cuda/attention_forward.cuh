@@ -37,7 +37,7 @@ struct RunningSoftmax {
   float highest[Tile::thread_rows], total[Tile::thread_rows];  // total: of this lane's columns
 
   __device__ __forceinline__ RunningSoftmax() {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int r = 0; r < Tile::thread_rows; ++r) {
       highest[r] = -INFINITY;
       total[r] = 0.f;
@@ -45,23 +45,23 @@ struct RunningSoftmax {
   }
   /// Turns scores into weights relative to the highest score so far, and what was summed before likewise.
   __device__ __forceinline__ void add(typename Tile::Scores& scores, typename Tile::Sums& sums) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int r = 0; r < Tile::thread_rows; ++r) {
       float peak = highest[r];
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int c = 0; c < Tile::thread_columns; ++c) peak = fmaxf(peak, scores.at(r, c));
       peak = lane_max<4>(peak);
       const float base = peak == -INFINITY ? 0.f : peak;  // -inf - -inf would be NaN
       const float rescale = Tile::exponential(highest[r] - base);
       highest[r] = peak;
       float sum = 0.f;
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int c = 0; c < Tile::thread_columns; ++c) {
         scores.at(r, c) = Tile::exponential(scores.at(r, c) - base);
         sum += scores.at(r, c);
       }
       total[r] = total[r] * rescale + sum;
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int c = 0; c < Tile::thread_channels; ++c) sums.at(r, c) *= rescale;
     }
   }
@@ -72,16 +72,13 @@ template <class Tile, class Mask, class Score, class Bias>
 __device__ __forceinline__ void finish_scores(typename Tile::Scores& scores, const Mask& mask, const Score& score,
                                               const Bias& bias, const Segment& segment, int position, int first_key,
                                               bool full) {
-#pragma unroll
-  for (int r = 0; r < Tile::thread_rows; ++r)
-#pragma unroll
-    for (int c = 0; c < Tile::thread_columns; ++c) {
-      const int query = position + Tile::row(r), key = first_key + Tile::column(c);
-      float& value = scores.at(r, c);
-      value = score.capped(value);
-      if constexpr (Score::Bias::any) value += bias(query, key);
-      if (!full && !(key < segment.keys && mask.sees(query, key, segment.mask))) value = -INFINITY;
-    }
+  Tile::for_scores([&](int r, int c) {
+    const int query = position + Tile::row(r), key = first_key + Tile::column(c);
+    float& value = scores.at(r, c);
+    value = score.capped(value);
+    if constexpr (Score::Bias::any) value += bias(query, key);
+    if (!full && !(key < segment.keys && mask.sees(query, key, segment.mask))) value = -INFINITY;
+  });
 }
 
 /// What the forward kernel gets. A block's work item is a tile and a head.
@@ -93,7 +90,7 @@ struct AttendTask {
 };
 
 template <class Tile, class Mask, class Score, class T>
-__global__ void __launch_bounds__(Tile::threads)
+__global__ void __launch_bounds__(Tile::threads, 1)
     attend(std::int64_t first, Mask mask, Score score, AttendTask<T> task) {
   // which queries of which head, and the keys they see
   const AttendArgs<T>& a = task.args;
@@ -133,7 +130,7 @@ __global__ void __launch_bounds__(Tile::threads)
   }
 
   // o and lse of the rows that exist
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int r = 0; r < Tile::thread_rows; ++r) {
     const float total = lane_sum<4>(softmax.total[r]);
     const int query = place.first + Tile::row(r);

@@ -25,6 +25,15 @@ struct TileShape {
   static constexpr int threads = rows / (8 * thread_rows) * 32;
   static constexpr int thread_columns = columns / 4, thread_channels = depth / 4;
 
+  /// body(r, c) for each of the thread's scores.
+  template <class Body>
+  static __device__ __forceinline__ void for_scores(Body body) {
+    TYPEFORMER_UNROLL
+    for (int r = 0; r < thread_rows; ++r) {
+      TYPEFORMER_UNROLL
+      for (int c = 0; c < thread_columns; ++c) body(r, c);
+    }
+  }
   /// The tile's row behind thread_rows index r.
   static __device__ __forceinline__ int row(int r) { return warp_index() * 8 * thread_rows + lane_index() / 4 + 8 * r; }
 };
@@ -59,15 +68,15 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
   static __device__ __forceinline__ float exponential(float x) { return expf(x); }
 
   static __device__ __forceinline__ void multiply(Scores& scores, const float* own, const float* other) {
-#pragma unroll 4
+    TYPEFORMER_UNROLL_BY(4)
     for (int piece = 0; piece < depth / 4; ++piece) {
       float4 a[thread_rows];
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int r = 0; r < thread_rows; ++r) a[r] = simt::load_vector<float4>(own + offset(Shape::row(r), piece));
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int c = 0; c < thread_columns; ++c) {
         const float4 b = simt::load_vector<float4>(other + offset(column(c), piece));
-#pragma unroll
+        TYPEFORMER_UNROLL
         for (int r = 0; r < thread_rows; ++r) {
           float& sum = scores.values[r][c];
           sum += a[r].x * b.x;
@@ -80,17 +89,14 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
   }
 
   static __device__ __forceinline__ void weigh(Sums& sums, const Scores& scores, const float* other, float* exchange) {
-#pragma unroll
-    for (int r = 0; r < thread_rows; ++r)
-#pragma unroll
-      for (int c = 0; c < thread_columns; ++c) exchange[Shape::row(r) * exchange_row + column(c)] = scores.values[r][c];
+    Shape::for_scores([&](int r, int c) { exchange[Shape::row(r) * exchange_row + column(c)] = scores.values[r][c]; });
     __syncwarp();  // a warp's rows are its own
-#pragma unroll 2
+    TYPEFORMER_UNROLL_BY(2)
     for (int k = 0; k < columns; k += 4) {
       float weights[thread_rows][4];
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int r = 0; r < thread_rows; ++r) load_floats(weights[r], exchange + Shape::row(r) * exchange_row + k);
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int j = 0; j < 4; ++j) add_row(sums, weights, j, other, k + j);
     }
     __syncwarp();  // read by all before the next scores come
@@ -100,18 +106,19 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
   /// of 8.
   static __device__ __forceinline__ void store_row(float* to, const Sums& sums, int r, float factor, int head_dim,
                                                    bool vectors) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int c = 0; c < thread_channels; c += 4) {
       const int first = channel(c);
       float four[4];
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < 4; ++e) four[e] = sums.values[r][c + e] * factor;
       if (vectors && first < head_dim) {
         store_floats(to + first, four);
       } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
+        TYPEFORMER_UNROLL
+        for (int e = 0; e < 4; ++e) {
           if (first + e < head_dim) to[first + e] = four[e];
+        }
       }
     }
   }
@@ -119,14 +126,15 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
  private:
   static __device__ __forceinline__ void add_row(Sums& sums, const float (&weights)[thread_rows][4], int j,
                                                  const float* other, int row) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int c = 0; c < thread_channels; c += 4) {
       float values[4];
       load_floats(values, other + offset(row, channel(c) / 4));
-#pragma unroll
-      for (int r = 0; r < thread_rows; ++r)
-#pragma unroll
+      TYPEFORMER_UNROLL
+      for (int r = 0; r < thread_rows; ++r) {
+        TYPEFORMER_UNROLL
         for (int e = 0; e < 4; ++e) sums.values[r][c + e] += weights[r][j] * values[e];
+      }
     }
   }
 };
@@ -163,11 +171,11 @@ struct TensorCoreTile : TileShape<depth_, rows_, columns_, 2> {
   static __device__ __forceinline__ void multiply(Scores& scores, const T* own, const T* other) {
     const int lane = lane_index(), own_row = warp_index() * 16 + lane % 16;
     const int other_row = lane % 8 + lane / 16 * 8, other_piece = lane / 8 % 2;
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int k = 0; k < depth / 16; ++k) {
       unsigned a[4];
       simt::ldmatrix_x4(a, own + offset(own_row, 2 * k + lane / 16));
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int j = 0; j < columns / 16; ++j) {
         unsigned b[4];
         simt::ldmatrix_x4(b, other + offset(16 * j + other_row, 2 * k + other_piece));
@@ -179,15 +187,15 @@ struct TensorCoreTile : TileShape<depth_, rows_, columns_, 2> {
 
   static __device__ __forceinline__ void weigh(Sums& sums, const Scores& scores, const T* other, float* /*exchange*/) {
     const int lane = lane_index();
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int k = 0; k < columns / 16; ++k) {
       unsigned a[4];
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int i = 0; i < 4; ++i) {
         const float(&block)[4] = scores.blocks[2 * k + i / 2];
         a[i] = simt::pack<T>(block[i % 2 * 2], block[i % 2 * 2 + 1]);
       }
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int j = 0; j < depth / 16; ++j) {
         unsigned b[4];
         simt::ldmatrix_x4_trans(b, other + offset(16 * k + lane % 16, 2 * j + lane / 16));
@@ -199,7 +207,7 @@ struct TensorCoreTile : TileShape<depth_, rows_, columns_, 2> {
 
   static __device__ __forceinline__ void store_row(T* to, const Sums& sums, int r, float factor, int head_dim,
                                                    bool vectors) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int c = 0; c < thread_channels; c += 2) {
       const int first = channel(c);
       const float low = sums.blocks[c / 2][2 * r] * factor, high = sums.blocks[c / 2][2 * r + 1] * factor;
@@ -251,7 +259,7 @@ __device__ __forceinline__ void load_rows(T* to, const HeadRows<T>& rows, int be
     if (vectors) {
       simt::cp_async<16>(piece_to, from, valid);
     } else {
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < elements; ++e) piece_to[e] = valid && channel + e < head_dim ? from[e] : simt::narrow<T>(0.f);
     }
   }

@@ -7,12 +7,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention_tile.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
-#include "typeformer/kernel/cuda/norm.cuh"
+#include "typeformer/kernel/cuda/status.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 

@@ -1,7 +1,6 @@
 /// Matrix products through cuBLASLt: one handle, one workspace, and the algorithm chosen for each shape.
 #pragma once
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>

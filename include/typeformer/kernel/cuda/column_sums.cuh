@@ -60,4 +60,12 @@ void add_column_sums(Device& on, std::string_view operation, const Terms& terms,
   launch(on, operation, add_slabs<float>, pieces.column_blocks(), block, pieces, partials, to);
 }
 
+/// What one element adds to the gradient of a bias, from rows of the gradient `stride` elements apart.
+template <class T>
+struct BiasGradientTerms {
+  const T* dy;
+  std::int64_t stride;
+  __device__ float operator()(std::int64_t row, int column) const { return simt::widen(dy[row * stride + column]); }
+};
+
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail

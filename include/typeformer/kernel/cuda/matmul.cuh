@@ -1,6 +1,5 @@
 /// linear and its backward on CUDA: products by cuBLASLt, what it does not document by kernels.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,7 +10,7 @@
 #include "typeformer/kernel/cuda/column_sums.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
-#include "typeformer/kernel/cuda/norm.cuh"
+#include "typeformer/kernel/cuda/status.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {

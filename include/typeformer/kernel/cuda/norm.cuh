@@ -1,6 +1,5 @@
 /// norm_rows and its backward on CUDA.
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include "typeformer/kernel/cuda/column_sums.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
+#include "typeformer/kernel/cuda/status.cuh"
 #include "typeformer/kernel/cuda/threads.cuh"
 #include "typeformer/kernel/cuda/tuning.hpp"
 
@@ -42,7 +42,7 @@ __device__ __forceinline__ std::int64_t row_of(std::int64_t first) {
 template <class Norm, int elements>
 __device__ __forceinline__ void load_gain(float (&to)[elements], const float* gain, int i) {
   if constexpr (Norm::has_gain) load_floats(to, gain + i);
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int e = 0; e < elements; ++e) {
     if constexpr (Norm::gain == Gain::one_plus) to[e] += 1.f;
     if constexpr (Norm::gain == Gain::none) to[e] = 1.f;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(512) norm_rows(std::int64_t first, Norm norm, 
     for_row<elements>(a.width, [&](int i) {
       float values[elements];
       load_floats(values, x + i);
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < elements; ++e) sum += values[e];
     });
     mean = row_sum(sum, partials) / n;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(512) norm_rows(std::int64_t first, Norm norm, 
   for_row<elements>(a.width, [&](int i) {
     float values[elements];
     load_floats(values, x + i);
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int e = 0; e < elements; ++e) squares += (values[e] - mean) * (values[e] - mean);
   });
   const float scale = norm.policy.scale(row_sum(squares, partials + 16) / n);
@@ -87,16 +87,16 @@ __global__ void __launch_bounds__(512) norm_rows(std::int64_t first, Norm norm, 
     float values[elements], gain[elements], more[elements];
     load_floats(values, x + i);
     load_gain<Norm>(gain, a.gain, i);
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int e = 0; e < elements; ++e) values[e] = norm.policy.normalize(values[e] - mean, scale) * gain[e];
     if constexpr (Norm::has_bias) {
       load_floats(more, a.bias + i);
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < elements; ++e) values[e] += more[e];
     }
     if (a.residual) {
       load_floats(more, a.residual + row * a.width + i);
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < elements; ++e) values[e] += more[e];
     }
     store_floats(a.y + row * a.width + i, values);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(512) norm_rows_backward(std::int64_t first, No
     load_floats(values, x + i);
     load_floats(d, dy + i);
     load_gain<Norm>(gain, a.gain, i);
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int e = 0; e < elements; ++e) {
       sum_d += d[e] * gain[e];
       sum_d_normalized += d[e] * gain[e] * norm.policy.normalize(values[e] - mean, scale);
@@ -135,19 +135,19 @@ __global__ void __launch_bounds__(512) norm_rows_backward(std::int64_t first, No
     load_floats(values, x + i);
     load_floats(d, dy + i);
     load_gain<Norm>(gain, a.gain, i);
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int e = 0; e < elements; ++e)
       values[e] = norm.policy.normalize_backward(d[e] * gain[e], values[e] - mean, scale, mean_d, mean_d_normalized);
     if (a.accumulate) {
       load_floats(d, a.dx + row * a.width + i);
-#pragma unroll
+      TYPEFORMER_UNROLL
       for (int e = 0; e < elements; ++e) values[e] += d[e];
     }
     store_floats(a.dx + row * a.width + i, values);
   });
 }
 
-/// What one element adds to the gradient of the gain ...
+/// What one element adds to the gradient of the gain.
 template <class Norm, class T>
 struct GainGradientTerms {
   Norm norm;
@@ -158,19 +158,6 @@ struct GainGradientTerms {
     return simt::widen(a.dy[at]) * norm.policy.normalize(simt::widen(a.x[at]) - mean, a.scale[row]);
   }
 };
-/// ... and to the gradient of a bias, from rows of the gradient `stride` elements apart.
-template <class T>
-struct BiasGradientTerms {
-  const T* dy;
-  std::int64_t stride;
-  __device__ float operator()(std::int64_t row, int column) const { return simt::widen(dy[row * stride + column]); }
-};
-
-inline void require(bool holds, std::string_view operation, std::string_view argument, std::string_view expected,
-                    std::string_view got) {
-  if (!holds) throw Error(operation, argument, expected, got);
-}
-
 inline void check_rows(std::string_view operation, std::int64_t rows, int width) {
   require(rows >= 0, operation, "rows", "0 or more", std::to_string(rows));
   require(width > 0, operation, "width", "1 or more", std::to_string(width));

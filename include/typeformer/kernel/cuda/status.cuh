@@ -15,4 +15,10 @@ inline void check(cudaError_t status, std::string_view operation, std::string_vi
   throw Error(operation, what, "success", std::string(cudaGetErrorString(status)));
 }
 
+/// Throws an Error of `operation` unless its argument holds what is expected.
+inline void require(bool holds, std::string_view operation, std::string_view argument, std::string_view expected,
+                    std::string_view got) {
+  if (!holds) throw Error(operation, argument, expected, got);
+}
+
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail

@@ -8,6 +8,16 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 
+// Before a loop. The host's compilers would warn of the pragma, and need not unroll.
+#if defined(__CUDACC__)
+#define TYPEFORMER_PRAGMA(text) _Pragma(#text)
+#define TYPEFORMER_UNROLL _Pragma("unroll")
+#define TYPEFORMER_UNROLL_BY(times) TYPEFORMER_PRAGMA(unroll times)
+#else
+#define TYPEFORMER_UNROLL
+#define TYPEFORMER_UNROLL_BY(times)
+#endif
+
 inline constexpr unsigned whole_warp = 0xffffffffu;
 
 __device__ __forceinline__ int thread_index() { return static_cast<int>(threadIdx.x); }
@@ -17,13 +27,13 @@ __device__ __forceinline__ int warp_index() { return static_cast<int>(threadIdx.
 /// The sum over `lanes` neighbouring lanes (a power of two), the same in each of them.
 template <int lanes = 32>
 __device__ __forceinline__ float lane_sum(float value) {
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(whole_warp, value, distance);
   return value;
 }
 template <int lanes = 32>
 __device__ __forceinline__ float lane_max(float value) {
-#pragma unroll
+  TYPEFORMER_UNROLL
   for (int distance = lanes / 2; distance > 0; distance /= 2)
     value = fmaxf(value, __shfl_xor_sync(whole_warp, value, distance));
   return value;
@@ -39,7 +49,7 @@ __device__ __forceinline__ void load_floats(float (&to)[count], const T* from) {
   if constexpr (count == 1) {
     to[0] = simt::widen(*from);
   } else if constexpr (sizeof(T) == 4) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int i = 0; i < count; i += 4) {
       const float4 four = simt::load_vector<float4>(from + i);
       to[i] = four.x;
@@ -50,7 +60,7 @@ __device__ __forceinline__ void load_floats(float (&to)[count], const T* from) {
   } else {
     const uint4 eight = simt::load_vector<uint4>(from);
     const unsigned pairs[4] = {eight.x, eight.y, eight.z, eight.w};
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int i = 0; i < 4; ++i) {
       to[2 * i] = simt::unpack_low<T>(pairs[i]);
       to[2 * i + 1] = simt::unpack_high<T>(pairs[i]);
@@ -64,12 +74,12 @@ __device__ __forceinline__ void store_floats(T* to, const float (&from)[count]) 
   if constexpr (count == 1) {
     *to = simt::narrow<T>(from[0]);
   } else if constexpr (sizeof(T) == 4) {
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int i = 0; i < count; i += 4)
       simt::store_vector(to + i, make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]));
   } else {
     unsigned pairs[4];
-#pragma unroll
+    TYPEFORMER_UNROLL
     for (int i = 0; i < 4; ++i) pairs[i] = simt::pack<T>(from[2 * i], from[2 * i + 1]);
     simt::store_vector(to, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
   }

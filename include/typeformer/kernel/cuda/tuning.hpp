@@ -50,7 +50,6 @@ constexpr int attention_depth(int head_dim) {
 /// Tiles of bf16 on tensor cores: warps of 16 rows.
 constexpr AttentionTile tensor_core_tile(int depth, AttentionPass pass) {
   const bool forward = pass == AttentionPass::forward;
-  if (depth <= 64) return {depth, 64, 64, 2};
   if (depth <= 128) return {depth, 64, forward ? 64 : 32, 2};
   return {depth, 64, forward ? 32 : 16, 2};
 }

@@ -1,0 +1,31 @@
+/// The CUDA device itself, for the tests.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace device {
+
+/// Numbers that went to the device and back through a buffer, on a stream of the caller's or the device's own.
+std::vector<double> round_trip(const std::vector<double>& numbers, bool own_stream);
+
+/// What a wrong call says; `what` chooses the mistake.
+std::string complaint(const std::string& what);
+
+/// Two lists of a slot, uploaded as often as asked; returns what the GPU's copy holds in the end, and whether an equal
+/// list kept its place.
+struct Lists {
+  std::string contents;
+  bool kept = false;
+};
+Lists upload_lists();
+
+/// Bytes of a block's shared memory by kernel and padded head_dim, against what every GPU grants.
+struct SharedMemory {
+  std::string kernel;
+  std::size_t bytes = 0;
+};
+std::vector<SharedMemory> shared_memory();
+
+}  // namespace device

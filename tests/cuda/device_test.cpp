@@ -1,0 +1,64 @@
+// The CUDA device: memory, streams, errors, uploaded lists; and the choices of tuning.hpp.
+#include "device.hpp"
+#include "support.hpp"
+#include "typeformer/kernel/cuda/tuning.hpp"
+
+namespace {
+
+using namespace typeformer::cuda::detail;
+
+TEST_CASE("device: memory goes there and back") {
+  const std::vector<double> numbers{1, -2, 0.5, 3};
+  CHECK(device::round_trip(numbers, true) == numbers);
+  CHECK(device::round_trip(numbers, false) == numbers);
+  CHECK(device::round_trip({}, true).empty());
+}
+TEST_CASE("device: errors name the operation") {
+  CHECK(device::complaint("grid limit") == "cuda::Device: grid limit: expected 1 to 2147483647 blocks, got 0");
+  CHECK(device::complaint("memory") ==
+        "cuda::Device::allocate: 1125899906842624 bytes: expected success, got out of memory");
+  CHECK(device::complaint("copy") == "cuda::Device::upload: copy: expected success, got invalid argument");
+  CHECK(device::complaint("nothing") == "none");
+}
+TEST_CASE("device: equal lists are uploaded once") {
+  const auto lists = device::upload_lists();
+  CHECK(lists.contents == "efgh");
+  CHECK(lists.kept);
+}
+
+TEST_CASE("tuning: shared memory of every attention kernel fits every GPU") {
+  const auto list = device::shared_memory();
+  CHECK(list.size() == 24);
+  for (const auto& [kernel, bytes] : list)
+    CHECK_MESSAGE(bytes <= shared_memory_of_all, kernel << ": " << bytes << " bytes");
+}
+TEST_CASE("tuning: tiles have whole warps, and columns that the products can take") {
+  for (int head_dim = 1; head_dim <= 256; ++head_dim) {
+    const int depth = attention_depth(head_dim);
+    REQUIRE(depth >= head_dim);
+    for (const auto pass : {AttentionPass::forward, AttentionPass::queries, AttentionPass::keys}) {
+      const AttentionTile mma = tensor_core_tile(depth, pass), fma = float_tile(depth, pass);
+      CHECK((mma.columns % 16 == 0 && mma.rows % 16 == 0 && mma.thread_rows == 2));
+      CHECK((fma.columns % 4 == 0 && fma.rows % (8 * fma.thread_rows) == 0));
+      for (const AttentionTile& tile : {mma, fma}) CHECK((tile.threads() >= 64 && tile.threads() <= 256));
+    }
+  }
+  CHECK(attention_depth(257) == 0);
+}
+TEST_CASE("tuning: rows have a warp or a block, within a block's limits") {
+  for (int width = 1; width < 40000; width += width < 5000 ? 1 : 997)
+    for (const int elements : {1, 4, 8}) {
+      const RowShape shape = row_shape(width, elements);
+      CHECK(shape.threads % 32 == 0);
+      CHECK((shape.threads == 32 || shape.rows == 1));
+      CHECK(shape.threads * shape.rows <= 512);
+    }
+}
+TEST_CASE("tuning: slabs cover the rows and stay few") {
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{31}, std::int64_t{4096}, std::int64_t{100000000000}}) {
+    const std::int64_t slabs = (rows + rows_per_slab(rows) - 1) / rows_per_slab(rows);
+    CHECK((slabs >= 1 && slabs <= 128));
+  }
+}
+
+}  // namespace
