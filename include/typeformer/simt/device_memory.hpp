@@ -123,7 +123,8 @@ class DeviceMemory {
   }
   char* reuse(std::size_t needed) {
     const auto found = free_.find(needed);
-    if (found == free_.end() || top_ < capacity / 4) return nullptr;  // late reuse: stale pointers keep reading NaN
+    // late reuse: stale pointers keep reading NaN; not later, since every change of protection costs time by the arena's size
+    if (found == free_.end() || top_ < capacity / 64) return nullptr;
     char* result = found->second;
     free_.erase(found);
     return result;
