@@ -38,6 +38,13 @@ using All = List<
     Encoder<LearnedPositions{}>, Encoder<T5Buckets{.buckets = 16, .bidirectional = true}>,
     EncoderDecoder<Encoder<Sinusoidal{}>, With<Sinusoidal{}, LayerNorm{}, PostNorm{}, GELU{}>>>;
 
+/// A few that differ in what passes do: tests that instantiate passes take these.
+using Few = List<tiny::Llama, tiny::Gemma3, tiny::T5, tiny::T5Gated,
+                 With<LayerNorm{.gain = Gain::none, .bias = false}, GELUTanh{}, Sinusoidal{}, PostNorm{}, Biases{}>,
+                 With<RMSNorm{.eps = 1e-6f, .gain = Gain::one_plus, .bias = true}, GeGLU{}, ALiBi{}, Parallel{}>,
+                 With<ReGLU{}, LearnedPositions{}, Parallel{.shared_norm = false}, EmbeddingNorm<LayerNorm{}>{}>,
+                 Encoder<T5Buckets{.buckets = 16, .bidirectional = true}>>;
+
 /// Calls f.operator()<M>(number) for every case.
 template <class... M, class F>
 void for_each(List<M...>, F&& f) {

@@ -12,14 +12,16 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 namespace detail {
 
-/// 134515008 as "134,515,008".
+/// 134515008 as "134,515,008". At least 0.
 inline std::string grouped(double value) {
   char digits[64];
   const auto end =
       std::to_chars(digits, digits + sizeof digits, std::floor(value + .5), std::chars_format::fixed, 0).ptr;
-  std::string text(digits, end);
-  for (auto at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
+  std::string text;
+  for (const char* at = digits; at != end; ++at) {
+    if (at != digits && (end - at) % 3 == 0) text += ',';
+    text += *at;
+  }
   return text;
 }
 inline std::string grouped(std::int64_t value) { return grouped(static_cast<double>(value)); }
