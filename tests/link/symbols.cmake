@@ -1,0 +1,47 @@
+# cmake -DNM=... -DSAME=one.o,other.o -DDIFFERENT=a.o,b.o,... -P symbols.cmake
+# Weak symbols of typeformer that two objects define are merged by the linker. Objects of equal flags must share theirs (or the
+# check sees nothing); objects of DIFFERENT flags must share none.
+cmake_minimum_required(VERSION 3.25)
+
+# symbols(<out> <object>): the mangled names of typeformer's weak symbols.
+function(symbols out object)
+  execute_process(COMMAND "${NM}" --defined-only "${object}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[WVu] [^\n]*10typeformer[^\n]*" names "${text}")
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+# shared(<out> <object> <object>)
+function(shared out a b)
+  symbols(of_a "${a}")
+  symbols(of_b "${b}")
+  set(only_a ${of_a})
+  list(REMOVE_ITEM only_a ${of_b} "")
+  set(common ${of_a})
+  list(REMOVE_ITEM common ${only_a} "")
+  set(${out} "${common}" PARENT_SCOPE)
+endfunction()
+
+string(REPLACE "," ";" same "${SAME}")
+string(REPLACE "," ";" different "${DIFFERENT}")
+list(GET same 0 first)
+list(GET same 1 second)
+shared(common "${first}" "${second}")
+list(LENGTH common count)
+if(count LESS 100)
+  message(FATAL_ERROR "${first} and ${second}, of equal flags, share ${count} weak symbols: is this the right nm?")
+endif()
+message(STATUS "equal flags: ${count} weak symbols in common")
+
+set(rest ${different})
+foreach(a IN LISTS different)
+  list(POP_FRONT rest)
+  foreach(b IN LISTS rest)
+    shared(common "${a}" "${b}")
+    if(common)
+      list(LENGTH common count)
+      list(GET common 0 example)
+      message(FATAL_ERROR "${a} and ${b} share ${count} weak symbols of typeformer, for example ${example}")
+    endif()
+  endforeach()
+endforeach()
+message(STATUS "different flags: none in common")
