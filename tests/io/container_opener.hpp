@@ -32,7 +32,7 @@ inline constexpr std::size_t size_field = alignof(std::max_align_t);
 
 }  // namespace container_files
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   auto* const memory = static_cast<std::byte*>(std::malloc(size + container_files::size_field));
   if (memory == nullptr) throw std::bad_alloc();
   std::memcpy(memory, &size, sizeof size);
@@ -41,7 +41,7 @@ void* operator new(std::size_t size) {
   return memory + container_files::size_field;
 }
 
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory == nullptr) return;
   auto* const begin = static_cast<std::byte*>(memory) - container_files::size_field;
   std::size_t size = 0;
@@ -50,7 +50,7 @@ void operator delete(void* memory) noexcept {
   std::free(begin);
 }
 
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
 namespace container_files {
 
