@@ -123,7 +123,7 @@ class DeviceMemory {
   }
   char* reuse(std::size_t needed) {
     const auto found = free_.find(needed);
-    // late reuse: stale pointers keep reading NaN; no later, as each change of protection costs time by the arena's size
+    // late reuse: stale pointers keep reading NaN; no later, as protecting a large arena takes time
     if (found == free_.end() || top_ < capacity / 64) return nullptr;
     char* result = found->second;
     free_.erase(found);
