@@ -1,6 +1,11 @@
 /// The library's macros: where a function may run, and which inline namespace its symbols carry.
 #pragma once
 
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "typeformer must be compiled without -ffast-math: masks and empty rows are infinities, and NaN must stay visible. \
+Remove -ffast-math or add -fno-finite-math-only."
+#endif
+
 /// Marks a function that runs on the host and in CUDA kernels alike.
 #if defined(__CUDACC__)
 #define TYPEFORMER_HD __host__ __device__
@@ -13,12 +18,20 @@
 // merged.
 #if defined(__AVX512BF16__)
 #define TYPEFORMER_ISA avx512bf16
-#elif defined(__AVX512F__)
+#elif defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
 #define TYPEFORMER_ISA avx512
+#elif defined(__AVX512F__)
+#define TYPEFORMER_ISA avx512f
+#elif defined(__AVX2__) && defined(__FMA__)
+#define TYPEFORMER_ISA avx2fma
 #elif defined(__AVX2__)
 #define TYPEFORMER_ISA avx2
 #elif defined(__AVX__)
 #define TYPEFORMER_ISA avx
+#elif defined(__SSE4_2__)
+#define TYPEFORMER_ISA sse42
+#elif defined(__SSE4_1__)
+#define TYPEFORMER_ISA sse41
 #elif defined(__ARM_FEATURE_SVE)
 #define TYPEFORMER_ISA sve
 #elif defined(__ARM_NEON)

@@ -179,7 +179,7 @@ struct AttendArgs {
   int heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t kv_stride = 0;  ///< elements between rows of k and v; 0: kv_heads * head_dim
 };
-/// attend_backward: dq, dk, dv from do by recomputing the scores; segments without rings.
+/// attend_backward: dq, dk, dv from do by recomputing the scores; segments without rings, no two of which share keys.
 template <class T>
 struct AttendBackwardArgs {
   T* dq = nullptr;  ///< [tokens, heads * head_dim]

@@ -44,6 +44,7 @@ inline std::int32_t sample(std::span<const float> logits, const SamplingOptions&
   for (const float logit : logits)
     if (logit > best) best = logit;
   if (best == -INFINITY) throw Error("sample", "logits", "a number above -infinity", "none");
+  if (best == INFINITY) throw Error("sample", "logits", "finite numbers or -infinity", "+infinity");
   if (options.temperature == 0.f)
     return static_cast<std::int32_t>(std::find(logits.begin(), logits.end(), best) - logits.begin());
 
