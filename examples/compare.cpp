@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 #include <typeformer/cpu.hpp>
-#include <typeformer/model/transformer.hpp>
 #include <vector>
 
 namespace tf = typeformer;

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <thread>
 #include <typeformer/cpu.hpp>
-#include <typeformer/model/transformer.hpp>
 #include <vector>
 
 namespace tf = typeformer;

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <string>
 #include <typeformer/cpu.hpp>
-#include <typeformer/model/transformer.hpp>
 #include <vector>
 
 namespace tf = typeformer;
