@@ -1,9 +1,9 @@
-/// The network as the block diagram. One line per step, with the shape at its end:
+/// The passes of a model of one stack: forward, loss, gradients, and extend with a cache.
 ///
-///   token ids -> embedding -> block x n_layers -> final norm -> head -> logits or loss      [stack.hpp, block.hpp,
-///   head.hpp]
+///   token ids -> embedding -> block x n_layers -> final norm -> head -> logits or loss
 ///
-/// and for training the same list upward. T: tokens of all sequences of a batch together.
+/// One line per step, with the shape at its end, is in Stack::forward (stack.hpp) and Block::forward (block.hpp); for
+/// training the same list upward. T: tokens of all sequences of a batch together.
 #pragma once
 #include "typeformer/model/head.hpp"
 
