@@ -11,7 +11,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
-/// A buffer that grows and is written before it is read.
+/// Copies values to a buffer, which grows when they do not fit.
 template <class Device, class T>
 T* fill(Device& on, Buffer<Device, T>& buffer, const std::vector<T>& values) {
   if (buffer.size() < values.size()) buffer = Buffer<Device, T>(on, values.size());
