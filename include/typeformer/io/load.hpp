@@ -125,7 +125,7 @@ std::vector<Plan> plan(const TensorSource& source, const FileArchitecture& file,
   return plans;
 }
 
-/// [heads, head_dim / 2, 2] rows to [heads, 2, head_dim / 2].
+/// Undoes GGUF's permutation of q and k: [heads, head_dim / 2, 2] rows to [heads, 2, head_dim / 2].
 inline std::vector<float> pair_rows_to_halves(const std::vector<float>& from, std::int64_t rows, std::int64_t columns,
                                               int head_dim) {
   std::vector<float> to(from.size());

@@ -10,9 +10,8 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::io {
 
-/// What turns a file's numbers into a parameter's. GGUF of the llama architecture stores the rows of q and k for
-/// adjacent pairs
-/// ([heads, head_dim/2, 2] instead of [heads, 2, head_dim/2]); GGUF of Gemma stores 1 + w.
+/// What turns a file's numbers into a parameter's. GGUF of the llama architecture stores the rows of q and k permuted
+/// for adjacent pairs ([heads, head_dim/2, 2] instead of [heads, 2, head_dim/2]); GGUF of Gemma stores 1 + w.
 enum class Transform { none, pair_rows_to_halves, subtract_one };
 
 /// The file's name of a parameter, and its transform.
