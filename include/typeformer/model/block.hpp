@@ -320,12 +320,12 @@ class BlockBackward : Block<L, Device, W> {
   }
   /// Backward of the product that reads a block's (normalised) input h: dx += dh through the norm.
   void input_backward(Tensor norm, const NormStatistics& kept, const float* x, Tensor weight, Tensor bias,
-                      const float* h, const float* dy, int out, float* dx, std::int64_t dy_stride = 0) {
+                      const float* h, const float* dy, int out, float* dx) {
     if constexpr (L::layout.norm_input) {
-      product_backward(g_.h, dy, h, weight, bias, d_model, out, pass_.tokens, false, dy_stride);
+      product_backward(g_.h, dy, h, weight, bias, d_model, out, pass_.tokens);
       normalise_backward(norm, kept, x, g_.h, dx, true);
     } else {
-      product_backward(dx, dy, h, weight, bias, d_model, out, pass_.tokens, true, dy_stride);
+      product_backward(dx, dy, h, weight, bias, d_model, out, pass_.tokens, true);
     }
   }
 
