@@ -1,9 +1,10 @@
 /// attend and its backward on the CPU: one query at a time over blocks of keys, with a running softmax; no T x T
 /// matrix.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
+#include <utility>
 
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cpu/device.hpp"

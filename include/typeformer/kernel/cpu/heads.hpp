@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "typeformer/kernel/cpu/norm.hpp"

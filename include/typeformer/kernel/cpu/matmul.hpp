@@ -1,5 +1,7 @@
 /// linear and its backward on the CPU: y = x W^T + bias (+ residual).
 #pragma once
+#include <algorithm>
+
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cpu/device.hpp"
 #include "typeformer/kernel/cpu/lanes.hpp"

@@ -1,5 +1,6 @@
 /// norm_rows and its backward on the CPU.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "typeformer/kernel/contract.hpp"

@@ -1,5 +1,6 @@
 /// Rows of the embedding table, logits and their loss on the CPU.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "typeformer/kernel/contract.hpp"
