@@ -13,7 +13,7 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// The weights of composition M, in the memory of a Device, matrices stored as Weight. All weights are zero at first:
 /// load (io.hpp) or initialise them. The device must outlive the model. Many threads may run one const model at a time,
-/// each with a state of its own.
+/// each with a state of its own, when the device serves many (cpu::Device does; a cuda::Device serves one).
 template <class M, class Device_, Storage Weight_ = float>
 class Model {
  public:
