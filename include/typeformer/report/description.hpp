@@ -137,8 +137,7 @@ void add_remarks(std::vector<std::string>& to, const StackInfo& info) {
          "the alias above leaves out what " + policy_name<policy_t<S::pattern>>() + " changes from layer to layer.");
 }
 
-/// Ranges of published models: README.md has their table. Kaplan et al. 2020, arXiv:2001.08361, figure 5, finds the
-/// loss flat over them.
+/// Ranges of published models. Kaplan et al. 2020, arXiv:2001.08361, figure 5, finds the loss flat over them.
 template <class S>
 void add_ratios(std::vector<Ratio>& to, const std::string& stack) {
   constexpr double d = S::dims.d_model;
