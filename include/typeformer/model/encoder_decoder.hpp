@@ -1,9 +1,9 @@
 /// The network of two stacks as the block diagram:
 ///
-///   source ids -> embedding -> encoder block x n -> final norm ----------------+  [S, d_model]
-///                                                                              v
-///   target ids -> embedding -> decoder block (attention, cross-attention, feed-forward) x n -> final norm -> head ->
-///   logits
+///   source ids -> embedding -> encoder block x n -> final norm -----+  [S, d_model]
+///                                                                   v
+///   target ids -> embedding -> decoder block (attention, cross-attention, feed-forward) x n
+///              -> final norm -> head -> logits
 ///
 /// and for training the same upward. S, T: tokens of all source and target sequences together.
 #pragma once
