@@ -9,7 +9,7 @@
 namespace typeformer::inline TYPEFORMER_ABI {
 
 /// What went wrong at run time, in four parts: `norm_rows: x: expected 4096 columns, got 4095`.
-/// Thrown before anything is changed: the objects involved stay usable.
+/// A wrong argument is refused before anything is changed: the objects involved stay usable.
 class Error : public std::runtime_error {
  public:
   Error(std::string_view operation, std::string_view argument, std::string_view expected, std::string_view got)
