@@ -6,12 +6,12 @@
 
 int main() {
   for (const std::size_t width : {40, 1100}) {
-    const norm::Case c{.rows = 3, .width = width};
+    const norms::Case c{.rows = 3, .width = width};
     reference::Tensor<double> rows({c.rows, c.width}), channels({c.width});
     for (std::size_t i = 0; i < rows.size(); ++i) rows.data[i] = std::sin(static_cast<double>(i));
-    const norm::Inputs in{rows, rows, channels, channels, rows, rows, channels};
+    const norms::Inputs in{rows, rows, channels, channels, rows, rows, channels};
     for (const char* kind : {"layer", "rms"})
-      for (const double y : norm::run(kind, support::Number::f32, c, in).y)
+      for (const double y : norms::run(kind, support::Number::f32, c, in).y)
         if (y != y) return std::puts("NaN"), 1;
   }
 }

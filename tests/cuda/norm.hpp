@@ -7,7 +7,7 @@
 #include "numbers.hpp"
 #include "reference/tensor.hpp"
 
-namespace norm {
+namespace norms {
 
 struct Case {
   std::size_t rows = 1, width = 1;
@@ -32,4 +32,4 @@ std::string complaint_about_rows();
 std::string complaint_without_mean();
 void run_nothing();
 
-}  // namespace norm
+}  // namespace norms

@@ -20,7 +20,7 @@ struct DynamicTanh {
 
 }  // namespace user
 
-namespace norm {
+namespace norms {
 namespace {
 
 using namespace typeformer;
@@ -146,4 +146,4 @@ void run_nothing() {
   on.synchronize();
 }
 
-}  // namespace norm
+}  // namespace norms

@@ -7,9 +7,9 @@
 
 namespace {
 
-using norm::Case;
-using norm::Inputs;
-using norm::Results;
+using norms::Case;
+using norms::Inputs;
+using norms::Results;
 using reference::NormKind;
 using reference::NormWeight;
 using reference::Tensor;
@@ -96,13 +96,13 @@ void check(const std::string& kind, Number number, const Case& c) {
   const Formula formula = formula_of(kind);
   const Inputs in = draw(number, c);
   const Results expected = judge<double>(formula, c, in), naive = judge<float>(formula, c, in);
-  const Results ours = norm::run(kind, number, c, in);
+  const Results ours = norms::run(kind, number, c, in);
   support::compare(number, "y", expected.y, naive.y, ours.y, c.width + 5);
   CHECK(ours.y_in_place == ours.y);
   support::compare(number, "dx", expected.dx, naive.dx, ours.dx, c.width + 5, largest_term(formula, in));
   support::compare(Number::f32, "dgain", expected.dgain, naive.dgain, ours.dgain, c.rows + 5);
   support::compare(Number::f32, "dbias", expected.dbias, naive.dbias, ours.dbias, c.rows + 1);
-  const Results again = norm::run(kind, number, c, in);
+  const Results again = norms::run(kind, number, c, in);
   CHECK((again.dgain == ours.dgain && again.dbias == ours.dbias && again.dx == ours.dx));
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("norm: as PyTorch") {
       const Inputs in{
           x,         zero_rows, golden.at("weight"), golden.count("bias") ? golden.at("bias") : zeros, golden.at("dy"),
           zero_rows, zeros};
-      const Results ours = norm::run(kind, number, {.rows = x.rows(), .width = x.columns()}, in);
+      const Results ours = norms::run(kind, number, {.rows = x.rows(), .width = x.columns()}, in);
       support::compare_with_golden(number, "y", golden, ours.y);
       support::compare_with_golden(number, "dx", golden, ours.dx);
       support::compare_with_golden(number, "dweight", golden, ours.dgain);
@@ -157,10 +157,10 @@ TEST_CASE("norm: as PyTorch") {
 }
 
 TEST_CASE("norm: nothing to do, and wrong arguments") {
-  norm::run_nothing();
-  CHECK(norm::complaint_without_gain() == "norm_rows: gain: expected an array, the norm has a gain, got null");
-  CHECK(norm::complaint_about_rows() == "norm_rows: rows: expected 0 or more, got -1");
-  CHECK(norm::complaint_without_mean() ==
+  norms::run_nothing();
+  CHECK(norms::complaint_without_gain() == "norm_rows: gain: expected an array, the norm has a gain, got null");
+  CHECK(norms::complaint_about_rows() == "norm_rows: rows: expected 0 or more, got -1");
+  CHECK(norms::complaint_without_mean() ==
         "norm_rows_backward: mean: expected the forward's means, the norm is centred, got null");
 }
 

@@ -1,5 +1,8 @@
 /// Conversions between float and the 16-bit types inside kernels: one instruction on the GPU.
 #pragma once
+#include <bit>
+#include <cstdint>
+
 #include "typeformer/core/scalar.hpp"
 
 #if defined(__CUDACC__)
