@@ -96,7 +96,8 @@ void run(const Arguments& a) {
     tf::forward(model, tf::Batch{ids, std::span(&length, 1)}, [&](const tf::Observed& o) { dump(o); });
     dump.write(a.dump);
   }
-  tf::State state(model, {.capacity = static_cast<int>(ids.size()) + std::max(a.options.max_tokens, 1)});
+  const auto positions = static_cast<std::int64_t>(ids.size()) + std::max(a.options.max_tokens, 1);
+  tf::State state(model, {.capacity = static_cast<int>(std::min<std::int64_t>(positions, SmolLM2_135M::dims.max_seq))});
   const auto answer = tf::generate(model, state, text, ids, a.options,
                                    [](std::string_view piece) { std::cout << piece << std::flush; });
   std::cout << std::endl;

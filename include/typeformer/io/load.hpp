@@ -63,8 +63,14 @@ inline void compare(const Architecture& type, const FileArchitecture& file, cons
     if (ours != theirs && !may_differ.count(name))
       throw Error("load", name, ours + ", as the type " + type.name + " has", theirs + " in the file");
   };
-  for (const auto& field : wanted) check(field.name);
-  for (const auto& field : found) check(field.name);
+  std::set<std::string> names{"max_seq"};
+  for (const auto* fields : {&wanted, &found})
+    for (const auto& field : *fields) {
+      names.insert(field.name);
+      check(field.name);
+    }
+  for (const std::string& name : may_differ)
+    if (!names.count(name)) throw Error("load", "may_differ", "names of architecture fields", io::quote_name(name));
   compare_lengths("max_seq", type, type.stack, file.architecture.stack, may_differ);
 }
 

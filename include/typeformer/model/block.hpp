@@ -218,6 +218,7 @@ class Block {
 /// Memory for the gradients inside one block; shared by the layers.
 struct BlockGradients {
   float* branch = nullptr;  // [T, d_model]
+  float* share = nullptr;   // [T, d_model] what the feed-forward network of a parallel block adds to dx
   float* h = nullptr;       // [T, d_model]
   float* wide = nullptr;    // [T, max(q_width, d_ff)]
   float* fused = nullptr;   // [T, max(fused_width, ffn_in_width)]
@@ -230,6 +231,7 @@ template <class L>
 BlockGradients plan_block_gradients(Slab& slab, std::int64_t tokens, std::int64_t source_tokens) {
   BlockGradients g;
   g.branch = slab.take(tokens, L::dims.d_model);
+  if constexpr (L::layout.parallel && !one_product<L>) g.share = slab.take(tokens, L::dims.d_model);
   g.h = slab.take(tokens, L::dims.d_model);
   g.wide = slab.take(tokens, std::max(L::q_width, L::dims.d_ff));
   g.fused = slab.take(tokens, std::max(fused_width<L>, L::ffn_in_width));
@@ -349,7 +351,7 @@ class BlockBackward : Block<L, Device, W> {
     } else if constexpr (parallel) {
       activation_backward(g_.fused, 0);
       product_backward(g_.h, g_.fused, a_.h2, weight, bias, d_model, L::ffn_in_width, pass_.tokens);
-      normalise_backward(Tensor::ln2_weight, a_.h2_norm, a_.x, g_.h, g_.branch, false);
+      normalise_backward(Tensor::ln2_weight, a_.h2_norm, a_.x, g_.h, g_.share, false);
     } else {
       activation_backward(g_.fused, 0);
       input_backward(Tensor::ln2_weight, a_.h2_norm, a_.x2, weight, bias, a_.h2, g_.fused, L::ffn_in_width, dx);
@@ -370,7 +372,7 @@ class BlockBackward : Block<L, Device, W> {
     } else {
       input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused,
                      L::qkv_width, dx);
-      add(on_, AddArgs<float>{.y = dx, .a = dx, .b = g_.branch, .count = pass_.tokens * d_model});
+      add(on_, AddArgs<float>{.y = dx, .a = dx, .b = g_.share, .count = pass_.tokens * d_model});
     }
   }
 

@@ -1,6 +1,7 @@
 /// Keys and values that outlive a call: what a decoder remembers of each sequence.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,16 +26,18 @@ struct StateOptions {
 template <class S, class Device>
 class KVCache {
  public:
-  KVCache(Device& on, const StateOptions& options) : on_(&on), options_(options) {
+  KVCache(Device& on, const StateOptions& options) : options_(options) {
     if (options_.capacity == 0) options_.capacity = S::dims.max_seq;
     check("sequences", options_.sequences);
     check("capacity", options_.capacity);
     check("chunk", options_.chunk);
     options_.chunk = std::min(options_.chunk, options_.capacity);
     lengths_.assign(static_cast<std::size_t>(options_.sequences), 0);
+    written_ = lengths_;
     detail::for_each_kind<S>([&]<class L, int>() {
       const int back = reach(L::mask);
-      slots_.push_back(back ? std::min(options_.capacity, back + options_.chunk - 1) : options_.capacity);
+      const auto ring = std::int64_t{back} + options_.chunk - 1;
+      slots_.push_back(back ? static_cast<int>(std::min<std::int64_t>(options_.capacity, ring)) : options_.capacity);
       reach_.push_back(back);
     });
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
@@ -58,20 +61,23 @@ class KVCache {
   }
 
   /// Forgets everything: as new.
-  void reset() { std::fill(lengths_.begin(), lengths_.end(), 0); }
-  void reset(int sequence) { lengths_[index("reset", sequence)] = 0; }
+  void reset() {
+    for (int s = 0; s < sequences(); ++s) reset(s);
+  }
+  void reset(int sequence) { lengths_[index("reset", sequence)] = written_[index("reset", sequence)] = 0; }
 
   /// Forgets the positions from `length` on. Throws Error when a layer's ring has already lost keys that are needed
   /// again.
   void truncate(int sequence, int length) {
     int& held = lengths_[index("truncate", sequence)];
+    const int written = written_[index("truncate", sequence)];  // a ring has lost what is older than its newest slots
     if (length < 0 || length > held)
       throw Error("truncate", "length", "0 to " + std::to_string(held), std::to_string(length));
     for (std::size_t kind = 0; kind < slots_.size(); ++kind)
-      if (reach_[kind] && length > 0 && std::max(0, length - reach_[kind] + 1) < held - slots_[kind])
+      if (reach_[kind] && length > 0 && std::max(0, length - reach_[kind] + 1) < written - slots_[kind])
         throw Error("truncate", "length",
                     "a length whose window is still held (the last " + std::to_string(slots_[kind]) + " of " +
-                        std::to_string(held) + " positions are)",
+                        std::to_string(written) + " positions that were read are)",
                     std::to_string(length));
     held = length;
   }
@@ -90,13 +96,18 @@ class KVCache {
       }
     }
     lengths_[target] = lengths_[source];
+    written_[target] = written_[source];
   }
 
   // --- for the passes of model/ ---
   int slots(int kind) const { return slots_[static_cast<std::size_t>(kind)]; }
   float* keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
   float* values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
-  void advance(int sequence, int tokens) { lengths_[static_cast<std::size_t>(sequence)] += tokens; }
+  void advance(int sequence, int tokens) {
+    const auto s = static_cast<std::size_t>(sequence);
+    lengths_[s] += tokens;
+    written_[s] = std::max(written_[s], lengths_[s]);
+  }
 
  private:
   static void check(std::string_view field, int value) {
@@ -107,9 +118,8 @@ class KVCache {
       throw Error(operation, "sequence", "0 to " + std::to_string(options_.sequences - 1), std::to_string(sequence));
     return static_cast<std::size_t>(sequence);
   }
-  Device* on_;
   StateOptions options_;
-  std::vector<int> lengths_, slots_, reach_;
+  std::vector<int> lengths_, written_, slots_, reach_;  // written: the most positions since the last reset
   std::vector<Buffer<Device, float>> keys_, values_;
 };
 

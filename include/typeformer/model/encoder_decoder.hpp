@@ -12,39 +12,46 @@
 namespace typeformer::inline TYPEFORMER_ABI {
 
 /// What a decoder remembers between calls: its own keys and values, and those of the encoded sources, layer by layer.
+/// reset forgets the targets and keeps the sources; encode replaces both.
 template <EncoderDecoderComposition M, class Device>
 class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
  public:
   using Decoder = typename M::Decoder;
   template <class W>
   explicit EncoderDecoderState(const Model<M, Device, W>& model, const StateOptions& options = {})
-      : KVCache<Decoder, Device>(model.device(), options), lengths_(static_cast<std::size_t>(options.sequences), 0) {}
+      : KVCache<Decoder, Device>(model.device(), options),
+        source_lengths_(static_cast<std::size_t>(options.sequences), 0) {
+    detail::check_capacity<Decoder>(this->capacity());
+  }
+  /// Of target and source together: not offered, since sources are encoded together. Encode again instead.
+  void copy(int from, int to) = delete;
 
   /// Source tokens of each sequence; 0 before encode.
-  std::span<const int> source_lengths() const { return lengths_; }
+  std::span<const int> source_lengths() const { return source_lengths_; }
 
   // --- for the passes of model/ ---
   void set_source(Device& on, std::span<const int> lengths, std::int64_t tokens) {
-    lengths_.assign(lengths.begin(), lengths.end());
-    source_tokens_ = tokens;
     const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(Decoder::kv_width);
-    keys_.clear();
-    values_.clear();
+    std::vector<Buffer<Device, float>> keys, values;  // all of them before anything changes
     for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
-      keys_.emplace_back(on, size), values_.emplace_back(on, size);
+      keys.emplace_back(on, size), values.emplace_back(on, size);
+    source_lengths_.assign(lengths.begin(), lengths.end());
+    source_tokens_ = tokens;
+    source_keys_ = std::move(keys);
+    source_values_ = std::move(values);
     this->reset();
   }
-  float* source_keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
-  float* source_values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
+  float* source_keys(int layer) { return source_keys_[static_cast<std::size_t>(layer)].data(); }
+  float* source_values(int layer) { return source_values_[static_cast<std::size_t>(layer)].data(); }
   std::int64_t source_tokens() const { return source_tokens_; }
   detail::PassArrays<Device>& pass() { return pass_; }
   detail::Workspace<Device>& workspace() { return workspace_; }
   detail::Workspace<Device>& logits() { return logits_; }
 
  private:
-  std::vector<int> lengths_;
+  std::vector<int> source_lengths_;
   std::int64_t source_tokens_ = 0;
-  std::vector<Buffer<Device, float>> keys_, values_;
+  std::vector<Buffer<Device, float>> source_keys_, source_values_;
   detail::PassArrays<Device> pass_;
   detail::Workspace<Device> workspace_, logits_;
 };
@@ -86,8 +93,7 @@ inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std
   std::int64_t key_row = 0;
   std::size_t next = 0;
   for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
-    if (target_lengths[s] == 0) continue;
-    const Segment& target = targets[next++];
+    const Segment target = target_lengths[s] > 0 ? targets[next++] : Segment{};  // without queries: keys to be zeroed
     segments.push_back({.query_row = target.query_row,
                         .key_row = key_row,
                         .queries = target.queries,
@@ -169,7 +175,7 @@ Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batc
 template <EncoderDecoderComposition M, class Device, Storage W>
 float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
            std::span<const std::int32_t> labels, const LossOptions& options = {}) {
-  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
+  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab, options);
   detail::PairPass<M, Device> pass;
   NoObserver observer;
   pass.run(model, source, target, false, observer);
@@ -185,7 +191,7 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
                          const LossOptions& options = {}, Observer observer = {}) {
   using Encoder = detail::Stack<typename M::Encoder, Device, W>;
   using Decoder = detail::Stack<typename M::Decoder, Device, W>;
-  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab);
+  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab, options);
   Device& on = model.device();
   detail::PairPass<M, Device> pass;
   pass.run(model, source, target, true, observer);

@@ -9,6 +9,20 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
+namespace detail {
+
+/// Throws Error when a stack whose positions are rows of a table shall hold more than it has.
+template <class S>
+void check_capacity(int capacity) {
+  if constexpr (S::position.acts_on == ActsOn::embedding)
+    if (capacity > S::dims.max_seq)
+      throw Error("State", "capacity",
+                  "at most " + std::to_string(S::dims.max_seq) + ", the rows of the position table",
+                  std::to_string(capacity));
+}
+
+}  // namespace detail
+
 /// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of
 /// a pass. One per thread and model in use; made for one model's architecture and device.
 template <class M, class Device>
@@ -18,11 +32,7 @@ class State : public KVCache<M, Device> {
   template <class W>
   explicit State(const Model<M, Device, W>& model, const StateOptions& options = {})
       : KVCache<M, Device>(model.device(), options) {
-    if constexpr (M::position.acts_on == ActsOn::embedding)
-      if (this->capacity() > M::dims.max_seq)
-        throw Error("State", "capacity",
-                    "at most " + std::to_string(M::dims.max_seq) + ", the rows of the position table",
-                    std::to_string(this->capacity()));
+    detail::check_capacity<M>(this->capacity());
   }
   detail::PassArrays<Device>& pass() { return pass_; }
   detail::Workspace<Device>& workspace() { return workspace_; }
@@ -114,7 +124,8 @@ requires(M::has_head && !M::cross_attention) Logits
 
 /// Hidden states after the final norm, [T, d_model], in host memory: what an encoder gives.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
-std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+requires(!M::cross_attention) std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch,
+                                                               Observer observer = {}) {
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
   const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
@@ -126,7 +137,7 @@ template <Composition M, class Device, Storage W>
 requires(M::has_head && !M::cross_attention) float loss(const Model<M, Device, W>& model, const Batch& batch,
                                                         std::span<const std::int32_t> labels,
                                                         const LossOptions& options = {}) {
-  detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
+  detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;
   NoObserver observer;
@@ -143,7 +154,7 @@ requires(M::has_head &&
                                                        std::span<const std::int32_t> labels,
                                                        Gradients<M, Device>& gradients, const LossOptions& options = {},
                                                        Observer observer = {}) {
-  detail::check_labels(labels, batch.ids.size(), M::dims.vocab);
+  detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::Workspace<Device> workspace;

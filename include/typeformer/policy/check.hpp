@@ -141,6 +141,7 @@ using apply_rules = Use<
     eps_keeps_the_root_real<eps_ok<A::norm>() && eps_ok<A::qk_norm.norm>() && eps_ok<A::embedding_norm>()>,
     softcaps_are_not_negative<(A::attention.softcap >= 0.f && A::final_softcap >= 0.f)>,
     norm_on_the_sum_stands_alone<A::layout.norm_sum, A::layout.norm_input || A::layout.norm_output, A::layout.parallel>,
+    parallel_branches_read_a_norm<A::layout.parallel, A::layout.norm_input>,
     position_gives_what_its_place_needs<complete_position<policy_t<A::position>>>>;
 
 template <class Model, class Changes>

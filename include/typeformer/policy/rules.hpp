@@ -187,6 +187,17 @@ struct norm_on_the_sum_stands_alone {
   };
 };
 
+template <bool parallel, bool norm_input>
+struct parallel_branches_read_a_norm {
+  static constexpr bool ok = !parallel || norm_input;
+  template <bool passed>
+  struct explain {
+    static_assert(passed,
+                  "a parallel block layout must have norm_input: attention and feed-forward both read the normalised "
+                  "input of the block. Set the layout's norm_input, or parallel to false.");
+  };
+};
+
 template <bool complete>
 struct position_gives_what_its_place_needs {
   static constexpr bool ok = complete;

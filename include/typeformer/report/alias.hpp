@@ -111,6 +111,8 @@ inline std::vector<std::string> argument_sources(const StackInfo& s, const std::
     if (wanted) arguments.push_back(text);
   };
   option(s.mask.kind != "Causal", mask_source(s.mask));
+  option(s.cross_attention && s.cross_mask.kind != "Bidirectional",
+         "CrossAttention<" + mask_source(s.cross_mask) + ">{}");
   option(s.qk_norm.norm.kind != "NoNorm", qk_norm_source(s.qk_norm));
   option(s.biases.qkv || s.biases.output || s.biases.feed_forward || s.biases.head,
          PolicySource("Biases")

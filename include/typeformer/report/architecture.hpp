@@ -57,6 +57,8 @@ struct StackInfo {
   float score_scale = 0.f, softcap = 0.f;
   std::string layout = "PreNorm{}";
   MaskInfo mask;
+  bool cross_attention = false;
+  MaskInfo cross_mask{"Bidirectional", 0};  ///< which source positions a target position sees
   QKNormInfo qk_norm;
   Biases biases{false, false, false, false};
   bool tied = false, has_head = true;
@@ -161,6 +163,26 @@ std::optional<LocalInfo> local_info() {
   }
 }
 
+/// Every field of a stack as one text, for comparison (defined below).
+inline std::string fields_text(const StackInfo& info);
+
+template <class S>
+StackInfo stack_info();
+
+/// True when the kinds of layers differ in more than mask and position, which LocalInfo cannot tell.
+template <class S>
+bool kinds_differ_further() {
+  if constexpr (S::layer_kinds == 2) {
+    const StackInfo plain = stack_info<typename S::template Layer<0>>();
+    StackInfo local = stack_info<typename S::template Layer<1>>();
+    local.mask = plain.mask;
+    local.position = plain.position;
+    return fields_text(local) != fields_text(plain);
+  } else {
+    return false;
+  }
+}
+
 template <class S>
 StackInfo stack_info() {
   StackInfo info;
@@ -175,6 +197,8 @@ StackInfo stack_info() {
   info.softcap = S::attention.softcap;
   info.layout = layout_name<S::layout>();
   info.mask = mask_info<S::mask>();
+  info.cross_attention = S::cross_attention;
+  info.cross_mask = mask_info<S::cross_mask>();
   info.qk_norm = {norm_info<S::qk_norm.norm>(), S::qk_norm.width, S::qk_norm.after_rope};
   info.biases = {S::biases.qkv, S::biases.output, S::biases.feed_forward, S::biases.head};
   info.tied = S::tied;
@@ -183,7 +207,7 @@ StackInfo stack_info() {
   info.logit_scale = S::logit_scale;
   info.final_softcap = S::final_softcap;
   info.embedding_norm = norm_info<S::embedding_norm>();
-  info.local = local_info<S>();
+  if (!kinds_differ_further<S>()) info.local = local_info<S>();
   if (S::layer_kinds > 1 && !info.local) info.pattern = policy_name<policy_t<S::pattern>>();
   return info;
 }
@@ -304,6 +328,7 @@ inline void FieldList::stack(const StackInfo& s) {
   real("attention.softcap", s.softcap);
   text("layout", s.layout);
   mask("mask", s.mask);
+  mask("cross_mask", s.cross_mask);
   norm("qk_norm", s.qk_norm.norm);
   if (s.qk_norm.norm.kind != "NoNorm") {
     text("qk_norm.width", text_of(s.qk_norm.width));
@@ -328,6 +353,14 @@ inline void FieldList::stack(const StackInfo& s) {
 }
 
 }  // namespace detail
+
+inline std::string detail::fields_text(const StackInfo& info) {
+  std::vector<ArchitectureField> fields;
+  detail::FieldList(fields).stack(info);
+  std::string text;
+  for (const ArchitectureField& field : fields) text.append(field.name).append("=").append(field.value).append("\n");
+  return text;
+}
 
 /// Every field that makes the network what it is, in a fixed order. max_seq is not among them: it bounds tables, not
 /// values.

@@ -105,21 +105,7 @@ class Remarks {
 /// What an alias cannot say of a layer pattern: kinds that differ in more than mask and position, or a user's pattern.
 template <class S>
 bool alias_says_pattern(const StackInfo& info) {
-  if (S::layer_kinds == 1) return true;
-  if (!info.local) return false;
-  if constexpr (S::layer_kinds == 2) {
-    std::vector<ArchitectureField> whole, local;
-    FieldList(whole).stack(stack_info<typename S::template Layer<0>>());
-    FieldList(local).stack(stack_info<typename S::template Layer<1>>());
-    const auto told = [](const ArchitectureField& f) {
-      return f.name.starts_with("mask") || f.name.starts_with("position");
-    };
-    std::erase_if(whole, told);
-    std::erase_if(local, told);
-    return std::equal(whole.begin(), whole.end(), local.begin(), local.end(),
-                      [](const auto& a, const auto& b) { return a.name == b.name && a.value == b.value; });
-  }
-  return false;
+  return S::layer_kinds == 1 || info.local;
 }
 
 template <class S>

@@ -1,6 +1,8 @@
 /// The norm of a gradient, and the factor that bounds it.
 #pragma once
 #include <cmath>
+#include <limits>
+#include <string>
 
 #include "typeformer/model/arena.hpp"
 
@@ -17,8 +19,11 @@ float gradient_norm(Device& on, const ParameterArena<M, Device, float>& gradient
 }
 
 /// The factor that brings a gradient of this norm down to max_norm; 1 below it. Pascanu et al. 2012, arXiv:1211.5063,
-/// algorithm 1; with PyTorch's 1e-6, so that the results are its results. NaN when the norm is.
+/// algorithm 1; with PyTorch's 1e-6, so that the results are its results. NaN when the norm is NaN or infinite: no step
+/// may follow.
 inline float clip_scale(float norm, float max_norm) {
+  if (!(max_norm > 0.f)) throw Error("clip_scale", "max_norm", "a positive number", std::to_string(max_norm));
+  if (!std::isfinite(norm)) return std::numeric_limits<float>::quiet_NaN();
   const float scale = max_norm / (norm + 1e-6f);
   return scale > 1.f ? 1.f : scale;
 }

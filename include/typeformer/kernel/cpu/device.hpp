@@ -1,15 +1,19 @@
 /// The CPU as a device: memory, and a team of threads that belongs to the object.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "typeformer/core/error.hpp"
@@ -41,16 +45,14 @@ class Device {
                   "none");
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int team = threads == 0 ? cores : threads;
-    for (int member = 1; member < team; ++member) workers_.emplace_back([this, member] { serve(member); });
-  }
-  ~Device() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
+    try {
+      for (int member = 1; member < team; ++member) workers_.emplace_back([this, member] { serve(member); });
+    } catch (const std::system_error&) {
+      stop();
+      throw Error("cpu::Device", "threads", "a number that the system can start", std::to_string(team));
     }
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
   }
+  ~Device() { stop(); }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -77,12 +79,13 @@ class Device {
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
   void synchronize() {}
 
-  /// Calls work(first, last) for ranges that cover [0, count), in parallel; ranges are multiples of `grain` long.
+  /// Calls work(first, last) for ranges that cover [0, count), in parallel; ranges are multiples of `grain` long. What
+  /// a range throws is thrown here once all have ended; running out of memory as Error.
   template <class Work>
   void parallel(std::int64_t count, std::int64_t grain, Work&& work) {
     const std::int64_t pieces = (count + grain - 1) / grain;
-    const std::unique_lock team(team_, std::try_to_lock);
-    if (pieces <= 1 || workers_.empty() || !team.owns_lock()) {
+    const Team team(busy_);
+    if (pieces <= 1 || workers_.empty() || !team.mine) {
       if (count > 0) work(std::int64_t{0}, count);
       return;
     }
@@ -103,18 +106,56 @@ class Device {
  private:
   using Task = void (*)(void* data, int member, int members);
 
+  /// Holds the team of threads, if nobody else does.
+  struct Team {
+    explicit Team(std::atomic_flag& flag) : busy(flag), mine(!flag.test_and_set(std::memory_order_acquire)) {}
+    ~Team() {
+      if (mine) busy.clear(std::memory_order_release);
+    }
+    Team(const Team&) = delete;
+    std::atomic_flag& busy;
+    const bool mine;
+  };
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+  /// Runs one member's share; the first failure of all members is kept.
+  void attempt(Task task, void* data, int member, int members) noexcept {
+    try {
+      task(data, member, members);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   void run(Task task, void* data) {
     {
       const std::lock_guard lock(mutex_);
       task_ = task;
       data_ = data;
       pending_ = static_cast<int>(workers_.size());
+      failure_ = nullptr;
       ++generation_;
     }
     wake_.notify_all();
-    task(data, 0, threads());
+    attempt(task, data, 0, threads());
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return pending_ == 0; });
+    if (!failure_) return;
+    const std::exception_ptr failure = std::exchange(failure_, nullptr);
+    lock.unlock();
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::bad_alloc&) {
+      throw Error("cpu::Device", "memory", "room for an operation's temporaries", "none");
+    }
   }
   void serve(int member) {
     std::uint64_t seen = 0;
@@ -127,7 +168,7 @@ class Device {
       void* data = data_;
       const int members = static_cast<int>(workers_.size()) + 1;
       lock.unlock();
-      task(data, member, members);
+      attempt(task, data, member, members);
       lock.lock();
       if (--pending_ == 0) done_.notify_one();
     }
@@ -135,11 +176,12 @@ class Device {
 
   DeviceOptions options_;
   std::vector<std::thread> workers_;
-  std::mutex team_;   // held by the caller whose work the team does
-  std::mutex mutex_;  // guards the fields below
+  std::atomic_flag busy_;  // set by the caller whose work the team does
+  std::mutex mutex_;       // guards the fields below
   std::condition_variable wake_, done_;
   Task task_ = nullptr;
   void* data_ = nullptr;
+  std::exception_ptr failure_;
   std::uint64_t generation_ = 0;
   int pending_ = 0;
   bool stopping_ = false;

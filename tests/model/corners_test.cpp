@@ -1,0 +1,125 @@
+// Corners of passes and states that once went wrong: each case names what must hold.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "model/consistency.hpp"
+#include "model/tiny_models.hpp"
+#include "typeformer/cpu.hpp"
+
+namespace tf = typeformer;
+
+TEST_CASE("a second truncation knows what the ring had lost before the first") {
+  tf::cpu::Device device(1);
+  using M = tiny::Llama::with<tf::SlidingWindow{4}>;
+  tf::Model<M, tf::cpu::Device> model(device);
+  tf::initialise(model, 1);
+  tf::State state(model, {.capacity = 40, .chunk = 5});  // 8 slots
+  tf::extend(model, state, consistency::ids_of(20, M::dims.vocab, 1));
+  state.truncate(0, 16);
+  CHECK_THROWS_AS(state.truncate(0, 12), tf::Error);  // needs position 9; 12 to 19 are held
+  CHECK(state.length() == 16);
+  state.truncate(0, 15);
+  state.reset();
+  tf::extend(model, state, consistency::ids_of(8, M::dims.vocab, 1));
+  state.truncate(0, 3);  // nothing of it was overwritten since the reset
+}
+
+namespace {
+
+struct DoubleParallel {
+  static constexpr bool norm_input = true, norm_output = true, norm_sum = false, parallel = true, final_norm = true;
+};
+
+/// The derivative of the loss along a random direction of one parameter, by differences and by the gradient.
+template <class M>
+void check_gradient(const char* name) {
+  tf::cpu::Device device(1);
+  tf::Model<M, tf::cpu::Device> model(device);
+  tf::initialise(model, 3);
+  for (const tf::Parameter& p : tf::parameters<M>) {
+    auto values = model.weights().get(p);
+    for (float& value : values) value *= p.matrix ? 8.f : 1.f;
+    model.weights().set(p, values);
+  }
+  const auto ids = consistency::ids_of(11, M::dims.vocab, 1), labels = consistency::ids_of(11, M::dims.vocab, 2);
+  const int length = 11;
+  const tf::Batch batch{ids, std::span(&length, 1)};
+  tf::Gradients<M, tf::cpu::Device> gradients(device);
+  tf::loss_and_gradients(model, batch, labels, gradients);
+  const tf::Parameter& p = model.weights().find(name);
+  const auto values = model.weights().get(p), gradient = gradients.get(p);
+  std::vector<float> direction(values.size());
+  double along = 0, size = 0;
+  for (std::size_t i = 0; i < direction.size(); ++i) {
+    direction[i] = static_cast<float>(i % 7) - 3.f;
+    along += double{direction[i]} * double{gradient[i]};
+    size += double{direction[i]} * double{direction[i]};
+  }
+  const auto loss_at = [&](float step) {
+    auto moved = values;
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += step * direction[i];
+    model.weights().set(p, moved);
+    return double{tf::loss(model, batch, labels)};
+  };
+  const auto step = static_cast<float>(.02 / std::sqrt(size));
+  const double difference = (loss_at(step) - loss_at(-step)) / (2 * double{step});
+  CAPTURE(name);
+  CHECK(difference == doctest::Approx(along).epsilon(.02));
+}
+
+}  // namespace
+
+TEST_CASE("a parallel block with norms on its branches too has the gradients of its loss") {
+  using M = tiny::Llama::with<DoubleParallel{}>::with<tf::Dims{
+      .vocab = 31, .d_model = 24, .n_layers = 2, .d_ff = 40, .max_seq = 32}>;
+  check_gradient<M>("layers.0.ln2.weight");
+  check_gradient<M>("layers.0.ln1.weight");
+  check_gradient<M>("layers.0.ffn.up_proj.weight");
+  check_gradient<M>("token_embeddings.weight");
+}
+
+TEST_CASE("a source without a target takes no part in the gradients") {
+  tf::cpu::Device device(1);
+  using M = tiny::T5;
+  tf::Model<M, tf::cpu::Device> model(device);
+  tf::initialise(model, 1);
+  const auto source = consistency::ids_of(12, M::Decoder::dims.vocab, 1),
+             target = consistency::ids_of(6, M::Decoder::dims.vocab, 2);
+  const int first_lengths[] = {5, 7}, target_lengths[] = {6, 0}, alone_source[] = {5}, alone_target[] = {6};
+  const auto gradients_of = [&](const tf::Batch& from, const tf::Batch& to) {
+    tf::Gradients<M, tf::cpu::Device> gradients(device);
+    tf::loss_and_gradients(model, from, to, target, gradients);
+    return gradients.get(model.weights().find("encoder.layers.0.attn.q_proj.weight"));
+  };
+  const auto both = gradients_of({source, first_lengths}, {target, target_lengths});
+  const auto alone = gradients_of({std::span(source).first(5), alone_source}, {target, alone_target});
+  CHECK(both == alone);
+}
+
+TEST_CASE("a state holds no more positions than a decoder's position table") {
+  tf::cpu::Device device(1);
+  using Decoder = tiny::T5Decoder::with<tf::LearnedPositions{}>;
+  using Encoder = tiny::T5Encoder::with<tf::LearnedPositions{}>;
+  tf::Model<tf::EncoderDecoder<Encoder, Decoder>, tf::cpu::Device> model(device);
+  CHECK_THROWS_WITH_AS(tf::EncoderDecoderState(model, {.capacity = 65}), doctest::Contains("at most 64"), tf::Error);
+}
+
+TEST_CASE("what an operation throws on any thread arrives at the caller, and the team goes on") {
+  tf::cpu::Device device(3);
+  for (int failing = 0; failing < 3; ++failing)
+    CHECK_THROWS_AS(device.parallel(3, 1,
+                                    [&](std::int64_t first, std::int64_t) {
+                                      if (first == failing) throw std::bad_alloc();
+                                    }),
+                    tf::Error);
+  std::atomic<int> sum = 0;
+  device.parallel(100, 1, [&](std::int64_t first, std::int64_t last) {
+    for (auto i = first; i < last; ++i) sum += static_cast<int>(i);
+    device.parallel(2, 1, [&](std::int64_t, std::int64_t) {});  // inside another: runs alone
+  });
+  CHECK(sum == 4950);
+}
