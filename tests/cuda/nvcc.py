@@ -44,7 +44,8 @@ def demangled(names):
     if not shutil.which("c++filt"):
         return list(names)
     text = run(["c++filt"], input="\n".join(names))[1].splitlines()
-    return [re.sub(r"typeformer::v\w+::(cuda::detail::)?|^void |\(.*", "", name) for name in text]
+    text = [re.sub(r"typeformer::v\w+::(cuda::detail::)?|^void ", "", name) for name in text]
+    return [re.sub(r"\(.*", "", re.sub(r"\([\w:]+\)(?=\d)", "", name)) for name in text]  # (Enum)0 first, then parameters
 
 
 def compile_forms(options, part, architecture):

@@ -45,6 +45,19 @@ std::int64_t query_row_count(const AttendArgs<T>& a) {
   return rows;
 }
 
+/// The forward with checked arguments and tiles of `depth` channels.
+template <int depth, class Mask, class Score, class T>
+void attend_at(Device& on, const Mask& mask, const Score& score, AttendArgs<T> a) {
+  constexpr std::string_view operation = "attend";
+  using Tile = typename TileOf<T, depth, AttentionPass::forward>::type;
+  const TileList list = place_tiles(on, operation, forward_list, a, Tile::rows, false);
+  const bool vectors = rows_aligned(a, a.q, a.k, a.v, a.o);
+  a.segments = list.segments;
+  const AttendTask<T> task{a, list.tiles, vectors};
+  const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(1)};
+  launch(on, operation, attend<Tile, Mask, Score, T>, list.count * a.heads, block, mask, score, task);
+}
+
 /// do . o of every row, dq, and the gradient of a trained bias.
 template <int depth, class Mask, class Score, class T>
 void backward_to_queries(Device& on, const Mask& mask, const Score& score, AttendBackwardTask<T>& task) {
@@ -94,6 +107,17 @@ void backward_to_keys(Device& on, const Mask& mask, const Score& score, AttendBa
   }
 }
 
+/// The backward with checked arguments and tiles of `depth` channels.
+template <int depth, class Mask, class Score, class T>
+void attend_backward_at(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<T>& b) {
+  const AttendArgs<T>& a = b.forward;
+  AttendBackwardTask<T> task;
+  task.args = b;
+  task.vectors = rows_aligned(a, a.q, a.k, a.v, a.o, b.dq, b.dk, b.dv, b.d_o);
+  backward_to_queries<depth>(on, mask, score, task);
+  backward_to_keys<depth>(on, mask, score, task);
+}
+
 }  // namespace detail
 
 /// o = softmax(score(q k^T)) v over the keys that the mask lets each query see, and the log-sum-exp; see AttendArgs.
@@ -102,34 +126,19 @@ void backward_to_keys(Device& on, const Mask& mask, const Score& score, AttendBa
 /// together.
 template <MaskPolicy Mask, class Score, Storage T>
 void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& args) {
-  constexpr std::string_view operation = "attend";
   AttendArgs<T> a = args;
-  detail::check_attend(operation, a);
-  detail::with_depth(a.head_dim, [&](auto depth) {
-    using Tile = typename detail::TileOf<T, depth(), detail::AttentionPass::forward>::type;
-    const detail::TileList list = detail::place_tiles(on, operation, detail::forward_list, a, Tile::rows, false);
-    const bool vectors = detail::rows_aligned(a, a.q, a.k, a.v, a.o);
-    a.segments = list.segments;
-    const detail::AttendTask<T> task{a, list.tiles, vectors};
-    const detail::BlockShape block{dim3(Tile::threads), detail::TileMemory<Tile>::bytes(1)};
-    detail::launch(on, operation, detail::attend<Tile, Mask, Score, T>, list.count * a.heads, block, mask, score, task);
-  });
+  detail::check_attend("attend", a);
+  detail::with_depth(a.head_dim, [&](auto depth) { detail::attend_at<depth()>(on, mask, score, a); });
 }
 
 /// dq, dk, dv (=) and the gradient of a trained bias' table (+=, or not at all when dtable is null); see
 /// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise.
 template <MaskPolicy Mask, class Score, Storage T>
 void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<T>& args) {
-  detail::AttendBackwardTask<T> task;
-  task.args = args;
-  AttendArgs<T>& a = task.args.forward;
-  detail::check_attend("attend_backward", a);
-  detail::check_attend_backward("attend_backward", task.args);
-  task.vectors = detail::rows_aligned(a, a.q, a.k, a.v, a.o, args.dq, args.dk, args.dv, args.d_o);
-  detail::with_depth(a.head_dim, [&](auto depth) {
-    detail::backward_to_queries<depth()>(on, mask, score, task);
-    detail::backward_to_keys<depth()>(on, mask, score, task);
-  });
+  AttendBackwardArgs<T> b = args;
+  detail::check_attend("attend_backward", b.forward);
+  detail::check_attend_backward("attend_backward", b);
+  detail::with_depth(b.forward.head_dim, [&](auto depth) { detail::attend_backward_at<depth()>(on, mask, score, b); });
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda
