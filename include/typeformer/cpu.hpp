@@ -1,4 +1,4 @@
-/// Running models on the CPU: the device with every operation of the contract, and the passes of a model. No dependency.
+/// Running models on the CPU: the device with every operation of the contract, and a model's passes. No dependency.
 #pragma once
 #include "typeformer/kernel/cpu/attention.hpp"
 #include "typeformer/kernel/cpu/device.hpp"

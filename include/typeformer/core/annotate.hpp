@@ -2,8 +2,9 @@
 #pragma once
 
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "typeformer must be compiled without -ffast-math: masks and empty rows are infinities, and NaN must stay visible. \
-Remove -ffast-math or add -fno-finite-math-only."
+#error \
+    "typeformer must be compiled without -ffast-math: masks and empty rows are infinities, and NaN must stay \
+visible. Remove -ffast-math or add -fno-finite-math-only."
 #endif
 
 /// Marks a function that runs on the host and in CUDA kernels alike.

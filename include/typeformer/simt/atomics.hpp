@@ -1,5 +1,6 @@
 /// Atomic read-modify-write operations and fences under their CUDA names.
 #pragma once
+#include <bit>
 #include <concepts>
 #include <type_traits>
 
