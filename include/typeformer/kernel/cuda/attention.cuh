@@ -124,7 +124,7 @@ void attend_backward_at(Device& on, const Mask& mask, const Score& score, const 
 /// T float multiplies floats exactly as written, bf16 multiplies on tensor cores; sums are float. head_dim is 1 to 256.
 /// Key tiles outside mask.span() are skipped, full ones are not tested. Throws Error on arguments that do not fit
 /// together.
-template <MaskPolicy Mask, class Score, Storage T>
+template <MaskPolicy Mask, class Score, Number T>
 void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& args) {
   AttendArgs<T> a = args;
   detail::check_attend("attend", a);
@@ -132,8 +132,10 @@ void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T
 }
 
 /// dq, dk, dv (=) and the gradient of a trained bias' table (+=, or not at all when dtable is null); see
-/// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise.
-template <MaskPolicy Mask, class Score, Storage T>
+/// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise, and
+/// where a GPU grants a block less shared memory than a trained bias beside a head_dim above 128 takes in bf16: 101
+/// KiB, which compute capability 8.6 and 8.9 do not have.
+template <MaskPolicy Mask, class Score, Number T>
 void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<T>& args) {
   AttendBackwardArgs<T> b = args;
   detail::check_attend("attend_backward", b.forward);

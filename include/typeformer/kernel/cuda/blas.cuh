@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "typeformer/core/error.hpp"
 #include "typeformer/core/scalar.hpp"
@@ -21,10 +22,8 @@ inline void check_blas(cublasStatus_t status, std::string_view operation, std::s
   if (status != CUBLAS_STATUS_SUCCESS) throw Error(operation, what, "success", cublasLtGetStatusString(status));
 }
 
-template <class T>
-inline constexpr cudaDataType_t data_type = CUDA_R_32F;
-template <>
-inline constexpr cudaDataType_t data_type<bf16> = CUDA_R_16BF;
+template <Number T>
+inline constexpr cudaDataType_t data_type = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_R_16BF;
 
 /// A row-major matrix in GPU memory, rows `stride` elements apart.
 struct BlasMatrix {

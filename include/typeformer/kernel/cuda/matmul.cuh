@@ -47,7 +47,7 @@ inline void check_linear(std::string_view operation, std::int64_t rows, int in, 
 
 /// y = x w^T + bias (+ residual), sums in float; see LinearArgs. For bf16 the bias is rounded to bf16 first.
 /// Asynchronous.
-template <Storage T>
+template <Number T>
 void linear(Device& on, const LinearArgs<T, T>& a) {
   constexpr std::string_view operation = "linear";
   detail::check_linear(operation, a.rows, a.in, a.out, a.x_stride, a.y_stride);
@@ -68,7 +68,7 @@ void linear(Device& on, const LinearArgs<T, T>& a) {
 
 /// dx = dy w (+=: accumulate), dw += dy^T x and dbias += column sums of dy, both in float; see LinearBackwardArgs.
 /// The bias' gradient is summed by kernels in a fixed order: cuBLASLt's own would replace what is there.
-template <Storage T>
+template <Number T>
 void linear_backward(Device& on, const LinearBackwardArgs<T, T>& a) {
   constexpr std::string_view operation = "linear_backward";
   detail::check_linear(operation, a.rows, a.in, a.out, a.x_stride, a.dy_stride);

@@ -179,7 +179,7 @@ void launch_rows(Device& on, std::string_view operation, void (*vectors)(std::in
 
 /// y = gain * normalize(x - mean?, scale) + bias (+ residual), row by row; see NormArgs. T is float or bf16, sums are
 /// float. Throws Error when an array that the norm needs is missing. Asynchronous on the device's stream.
-template <class Norm, Storage T>
+template <class Norm, Number T>
 void norm_rows(Device& on, const Norm& norm, const NormArgs<T>& a) {
   constexpr std::string_view operation = "norm_rows";
   detail::check_rows(operation, a.rows, a.width);
@@ -193,7 +193,7 @@ void norm_rows(Device& on, const Norm& norm, const NormArgs<T>& a) {
 }
 
 /// dx from dy, and += the gradients of gain and bias (each may be null); see NormBackwardArgs. Deterministic.
-template <class Norm, Storage T>
+template <class Norm, Number T>
 void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<T>& a) {
   constexpr std::string_view operation = "norm_rows_backward";
   detail::check_rows(operation, a.rows, a.width);

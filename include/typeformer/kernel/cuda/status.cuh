@@ -2,11 +2,19 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "typeformer/core/error.hpp"
+#include "typeformer/core/scalar.hpp"
 #include "typeformer/simt/simt.hpp"
 
-namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
+namespace typeformer::inline TYPEFORMER_ABI::cuda {
+
+/// What activations, and the weights that they are multiplied with, can be on this device.
+template <class T>
+concept Number = std::is_same_v<T, float> || std::is_same_v<T, bf16>;
+
+namespace detail {
 
 /// Throws an Error of `operation` when the CUDA call `what` has failed.
 inline void check(cudaError_t status, std::string_view operation, std::string_view what) {
@@ -21,4 +29,5 @@ inline void require(bool holds, std::string_view operation, std::string_view arg
   if (!holds) throw Error(operation, argument, expected, got);
 }
 
-}  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail
+}  // namespace detail
+}  // namespace typeformer::inline TYPEFORMER_ABI::cuda
