@@ -18,7 +18,7 @@
 namespace typeformer::inline TYPEFORMER_ABI {
 
 struct GenerateOptions {
-  int max_tokens = 256;
+  int max_tokens = 256;     ///< 0 or less: the prompt is read, nothing is generated
   float temperature = 0.f;  ///< 0: greedy; see SamplingOptions
   int top_k = 0;
   float top_p = 1.f;
@@ -68,7 +68,6 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, c
     return std::find(of_file.begin(), of_file.end(), id) != of_file.end() ||
            std::find(options.stop_tokens.begin(), options.stop_tokens.end(), id) != options.stop_tokens.end();
   };
-  if (options.max_tokens < 0) throw Error("generate", "max_tokens", "0 or more", std::to_string(options.max_tokens));
   if (ids.empty()) throw Error("generate", "ids", "at least one token", "none");
   detail::check_sampling(sampling, static_cast<std::size_t>(M::dims.vocab));
   Generation result;
