@@ -4,18 +4,21 @@
 
 namespace tf = typeformer;
 
-template <class T>
+template <class M, class T>  // a model reaches kernels through templates: nvcc cannot re-emit M::norm of a named type
 void layer(tf::cuda::Device& on, const tf::NormArgs<T>& norm, const tf::NormBackwardArgs<T>& norm_gradient,
            const tf::AttendArgs<T>& attention, const tf::AttendBackwardArgs<T>& attention_gradient) {
-  constexpr auto form = tf::norm_form(tf::fixed<tf::SmolLM2_135M::norm>);
-  constexpr tf::ScoreForm<false, tf::NoBias> score{tf::SmolLM2_135M::score_scale, 0.f, {}};
+  constexpr auto form = tf::norm_form(tf::fixed<M::norm>);
+  constexpr tf::ScoreForm<false, tf::NoBias> score{M::score_scale, 0.f, {}};
   tf::cuda::norm_rows(on, form, norm);
   tf::cuda::attend(on, tf::Causal{}, score, attention);
   tf::cuda::attend_backward(on, tf::Causal{}, score, attention_gradient);
   tf::cuda::norm_rows_backward(on, form, norm_gradient);
 }
 
-template void layer<float>(tf::cuda::Device&, const tf::NormArgs<float>&, const tf::NormBackwardArgs<float>&,
-                           const tf::AttendArgs<float>&, const tf::AttendBackwardArgs<float>&);
-template void layer<tf::bf16>(tf::cuda::Device&, const tf::NormArgs<tf::bf16>&, const tf::NormBackwardArgs<tf::bf16>&,
-                              const tf::AttendArgs<tf::bf16>&, const tf::AttendBackwardArgs<tf::bf16>&);
+template <class M>
+struct Layers {
+  static constexpr auto in_float = &layer<M, float>;
+  static constexpr auto in_bf16 = &layer<M, tf::bf16>;
+};
+auto* in_float = Layers<tf::SmolLM2_135M>::in_float;
+auto* in_bf16 = Layers<tf::SmolLM2_135M>::in_bf16;
