@@ -27,6 +27,7 @@ struct Problem {
   std::size_t shift = 0;                                     ///< of all arrays from an aligned address
   int grid_limit = 0;
   bool backward = false;
+  bool table_gradient = true;  ///< wanted, when there is a table
 };
 
 /// Rows as the contract lays them out; k and v kv_stride apart.

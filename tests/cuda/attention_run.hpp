@@ -81,7 +81,7 @@ Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& sc
   b.dq = arrays.dq.data();
   b.dk = arrays.dk.data();
   b.dv = arrays.dv.data();
-  b.dtable = Score::Bias::trained ? arrays.dtable.data() : nullptr;
+  b.dtable = Score::Bias::trained && p.table_gradient ? arrays.dtable.data() : nullptr;
   b.d_o = arrays.d_o.data();
   b.forward = a;
 #if defined(TYPEFORMER_TEST_FEW_FORMS)

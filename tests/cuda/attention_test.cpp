@@ -395,6 +395,23 @@ TEST_CASE("attend_backward: unaligned arrays, wider rows, grids in pieces") {
   check_gradients(p);
 }
 
+TEST_CASE("attend_backward: a null dtable is a gradient that is not wanted") {
+  Problem p = problem({{72, -1}, {9, -1}}, 3, 1, 32);
+  p.mask = "bidirectional";
+  p.scale = .2;
+  p.backward = true;
+  use_table(p);
+  for (const Number number : {Number::f32, Number::bf16}) {
+    const Drawn drawn = draw(number, p);
+    p.table_gradient = true;
+    const Results all = attention::run(number, p, drawn.rows);
+    p.table_gradient = false;
+    const Results others = attention::run(number, p, drawn.rows);
+    CHECK((others.dq == all.dq && others.dk == all.dk && others.dv == all.dv));
+    CHECK((others.dtable == drawn.rows.dtable_before && all.dtable != drawn.rows.dtable_before));
+  }
+}
+
 TEST_CASE("attend: wrong arguments are named") {
   CHECK(attention::complaint("heads") ==
         "attend: heads, kv_heads: expected heads to be a multiple of kv_heads, got 3 and 2");

@@ -178,7 +178,7 @@ struct AttentionResult {
 /// Runs the operations. `bias`: the score's bias form; `backward`: dense k and v without rings are needed.
 template <class Mask, class Score>
 AttentionResult run_attention(cpu::Device& on, const Mask& mask, const Score& score, const AttentionData& data,
-                              bool backward) {
+                              bool backward, bool table_gradient = true) {
   const AttentionCase& c = data.c;
   AttentionResult r;
   r.o.assign(data.flat_q.size(), unset);
@@ -204,7 +204,7 @@ AttentionResult run_attention(cpu::Device& on, const Mask& mask, const Score& sc
                   AttendBackwardArgs<float>{.dq = r.dq.data(),
                                             .dk = r.dk.data(),
                                             .dv = r.dv.data(),
-                                            .dtable = r.dtable.data(),
+                                            .dtable = table_gradient ? r.dtable.data() : nullptr,
                                             .d_o = data.flat_do.data(),
                                             .forward = args});
   return r;

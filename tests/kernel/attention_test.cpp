@@ -54,6 +54,12 @@ void check_gradients(const AttentionCase& c, const AttentionData& data, const At
     check(name + " dtable", dtable, naive_dtable, r.dtable, all_pairs, largest(dtable) + 1);
 }
 
+/// Equal, with NaN where the other has NaN.
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
 /// Forward, and backward where there are no rings, with the kernel forms that the case names.
 template <class Mask, class Bias>
 void check_case(const AttentionCase& c, const Mask& mask, const Bias& bias, const std::string& name,
@@ -65,11 +71,9 @@ void check_case(const AttentionCase& c, const Mask& mask, const Bias& bias, cons
     check_output(c, data, r, name);
     if (backward) check_gradients(c, data, r, name);
     cpu::Device alone(1);
-    const auto same = run_attention(alone, mask, score, data, backward);
-    for (const auto& [a, b] : {std::pair(&r.o, &same.o), std::pair(&r.dk, &same.dk)})
-      CHECK_MESSAGE(std::equal(a->begin(), a->end(), b->begin(),
-                               [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); }),
-                    name, ": the number of threads changes the result");
+    const auto one = run_attention(alone, mask, score, data, backward);
+    for (const auto& [a, b] : {std::pair(&r.o, &one.o), std::pair(&r.dk, &one.dk)})
+      CHECK_MESSAGE(same(*a, *b), name, ": the number of threads changes the result");
   };
   if (c.cap)
     run(ScoreForm<true, Bias>{static_cast<float>(c.scale), static_cast<float>(*c.cap), bias});
@@ -171,6 +175,19 @@ TEST_CASE("a trained bias and its gradient") {
       c.cap = 3;
       check_mask(c, TableBiasForm{data.flat_table.data(), rows.data(), reach}, "table and cap");
     }
+}
+TEST_CASE("a null dtable is a gradient that is not wanted") {
+  cpu::Device on(1);
+  const AttentionCase c{.position = reference::PositionKind::buckets, .buckets = {8, 6, false}, .pieces = ragged};
+  const auto rows = bucket_rows(c, 6);
+  const AttentionData data(c, 17);
+  const ScoreForm<false, TableBiasForm> score{.5f, 0.f, {data.flat_table.data(), rows.data(), 6}};
+  const auto all = run_attention(on, Causal{}, score, data, true);
+  const auto others = run_attention(on, Causal{}, score, data, true, false);
+  for (const auto& [a, b] : {std::pair(&all.dq, &others.dq), {&all.dk, &others.dk}, {&all.dv, &others.dv}})
+    CHECK(same(*a, *b));
+  CHECK(std::all_of(others.dtable.begin(), others.dtable.end(), [](float x) { return x == 0.f; }));
+  CHECK(!same(all.dtable, others.dtable));
 }
 TEST_CASE("rings: keys of a window in reach + queries - 1 slots") {
   for (const std::size_t window : {1u, 5u, 64u})

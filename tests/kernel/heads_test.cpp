@@ -202,6 +202,11 @@ void check_case(cpu::Device& on, const Heads& h, const std::string& name) {
     check(name + " dq_bias", exact[3], plain[3], dq_bias, terms, of_gain);
     check(name + " dk_bias", exact[4], plain[4], dk_bias, terms, of_gain);
   }
+  back.dq_gain = back.dk_gain = back.dq_bias = back.dk_bias = nullptr;  // not wanted
+  const std::vector<float> with_all = std::exchange(dqkv, std::vector<float>(dqkv.size(), unset));
+  back.dqkv = dqkv.data();
+  prepare_heads_backward(on, norm_form(fixed<Norm>), rotation, back);
+  CHECK((dense(dqkv, h.tokens, h.qkv_width(), stride) == dense(with_all, h.tokens, h.qkv_width(), stride)));
 }
 
 reference::Rope rope_of(double theta, double fraction = 1) {

@@ -160,6 +160,7 @@ void check_backward(cpu::Device& on, const Inputs& in, const std::string& name) 
     check(name + " dbias +=", sum(ones, judge[2]), sum(naive_ones, naive[2]), more_bias, in.rows + 1, 1 + of_rows);
   args.dx = added.data();
   args.dy = dy.data();
+  args.dgain = args.dbias = nullptr;  // not wanted
   args.accumulate = true;
   norm_rows_backward(on, form, args);
   bool sums = true;

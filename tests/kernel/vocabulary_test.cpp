@@ -130,6 +130,10 @@ TEST_CASE("gather_rows and its backward: offset, scale, repeated rows, every typ
         naive(static_cast<std::size_t>(index[t]) + 2, i) += 1.5f * static_cast<float>(dy(t, i));
       }
     check("dtable", judge, naive, dtable, 4);
+    gather_rows_backward(on, GatherBackwardArgs<float>{.dy = d.data(),  // a gradient that is not wanted
+                                                       .index = index.data(),
+                                                       .tokens = 6,
+                                                       .width = static_cast<int>(width)});
   }
 }
 

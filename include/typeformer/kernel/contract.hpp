@@ -4,9 +4,9 @@
 /// An operation is a free function whose first argument is the device, found by argument-dependent lookup:
 /// `norm_rows(on, norm_form(fixed<RMSNorm{}>), NormArgs<float>{...})`. All matrices are row-major, "[rows, width]",
 /// rows `stride` elements apart (0: width). T is the type of activations, W of weights; sums are in float, gradients
-/// are float. Unless said otherwise an output is assigned (=), gradients of parameters are accumulated (+=), and
-/// pointers do not alias. Operations may be asynchronous on the device's stream; their arguments are checked by the
-/// model before the first runs.
+/// are float. Unless said otherwise an output is assigned (=), gradients of parameters are accumulated (+=; null: not
+/// wanted), and pointers do not alias. Operations may be asynchronous on the device's stream; their arguments are
+/// checked by the model before the first runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -185,7 +185,7 @@ struct AttendBackwardArgs {
   T* dq = nullptr;  ///< [tokens, heads * head_dim]
   T* dk = nullptr;  ///< [key rows, kv_heads * head_dim], dense; keys of no segment are left alone
   T* dv = nullptr;
-  float* dtable = nullptr;  ///< [rows, heads] of a trained bias, +=
+  float* dtable = nullptr;  ///< [rows, heads] of a trained bias, += (null: not wanted)
   const T* d_o = nullptr;   ///< [tokens, heads * head_dim]
   AttendArgs<T> forward{};  ///< the forward's arguments with its o and lse
 };

@@ -128,7 +128,8 @@ void head_backward(const Mask& mask, const Score& score, const AttendBackwardArg
       const float capped = score.capped(dot(q, keys[key], dim));
       const float p = std::exp(capped + bias(position, key) - lse);
       const float dscore = p * (dot(d_o, values[key], dim) - weighted), ddot = dscore * score.slope(capped);
-      if constexpr (Score::Bias::trained) a.dtable[bias.row(position, key) * f.heads + head] += dscore;
+      if constexpr (Score::Bias::trained)
+        if (a.dtable) a.dtable[bias.row(position, key) * f.heads + head] += dscore;
       add_scaled(dq, ddot, keys[key], dim);
       const std::int64_t to = (s.key_row + key) * kv_width + kv_head * dim;
       add_scaled(a.dk + to, ddot, q, dim);

@@ -24,6 +24,7 @@ void gather_rows(Device& on, const GatherArgs<float, W>& a) {
 }
 
 inline void gather_rows_backward(Device& on, const GatherBackwardArgs<float>& a) {
+  if (!a.dtable) return;
   on.parallel(a.width, 16, [&](std::int64_t first, std::int64_t last) {  // columns: tokens of one row stay in order
     for (std::int64_t token = 0; token < a.tokens; ++token)
       detail::add_scaled(a.dtable + (std::int64_t{a.index[token]} + a.offset) * a.width + first, a.scale,

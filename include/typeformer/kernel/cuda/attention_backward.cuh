@@ -47,17 +47,19 @@ template <class Tile>
 struct DistanceSums {
   static constexpr int row = Tile::columns + 1;  // so that a diagonal's elements lie in different banks
   static constexpr std::size_t bytes = sizeof(float) * Tile::rows * row;
-  float* sums;       // [2 reach + 1], global, this block's own
+  float* sums;       // [2 reach + 1], global, this block's own; null: the gradient is not wanted
   float* gradients;  // [rows, row], shared
   int reach;
   float low = 0.f, high = 0.f;
 
   __device__ __forceinline__ DistanceSums(float* to, float* shared, int distance)
       : sums(to), gradients(shared), reach(distance) {
+    if (!sums) return;
     for (int i = thread_index(); i <= 2 * reach; i += Tile::threads) sums[i] = 0.f;
   }
   /// scores: gradients of the scores of the queries from `position` on with the keys from first_key on.
   __device__ __forceinline__ void add(typename Tile::Scores& scores, int position, int first_key) {
+    if (!sums) return;
     Tile::for_scores([&](int r, int c) {
       const int distance = first_key + Tile::column(c) - position - Tile::row(r);
       gradients[Tile::row(r) * row + Tile::column(c)] = scores.at(r, c);
@@ -80,6 +82,7 @@ struct DistanceSums {
   }
   /// Adds what the threads kept.
   __device__ __forceinline__ void finish() {
+    if (!sums) return;
     TYPEFORMER_SHARED_ARRAY(float, partials, 2 * Tile::threads / 32);
     low = lane_sum(low);
     high = lane_sum(high);
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   }
   [[maybe_unused]] auto distances = [&] {
     if constexpr (Score::Bias::trained)
-      return DistanceSums<Tile>(task.bias_sums + item * (2 * score.bias.reach + 1),
+      return DistanceSums<Tile>(task.bias_sums ? task.bias_sums + item * (2 * score.bias.reach + 1) : nullptr,
                                 memory.exchange + Tile::exchange_bytes / sizeof(float), score.bias.reach);
     else
       return 0;
@@ -161,8 +164,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
       scores.at(r, c) = products.at(r, c) * score.slope(capped);
     });
     Tile::weigh(sums, scores, memory.other(stage, 0), memory.exchange);
-    if constexpr (Score::Bias::trained)
-      if (task.bias_sums) distances.add(products, position, key);
+    if constexpr (Score::Bias::trained) distances.add(products, position, key);
   }
 
   TYPEFORMER_UNROLL
@@ -172,8 +174,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
       Tile::store_row(task.args.dq + ((segment.query_row + query) * a.heads + head) * a.head_dim, sums, r, 1.f,
                       a.head_dim, task.vectors);
   }
-  if constexpr (Score::Bias::trained)
-    if (task.bias_sums) distances.finish();
+  if constexpr (Score::Bias::trained) distances.finish();
 }
 
 /// dtable[rows[distance], head] += sum over tiles of the sums by distance. One block per head; sums is overwritten.
