@@ -23,3 +23,10 @@ endif()
 function(typeformer_own_arch target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${TYPEFORMER_OWN_ARCH}>")
 endfunction()
+
+# The library's own bodies go with its own programs: units for different instruction sets do not link.
+foreach(component IN LISTS TYPEFORMER_COMPONENTS)
+  if(TARGET typeformer_${component}_bodies)
+    typeformer_own_arch(typeformer_${component}_bodies)
+  endif()
+endforeach()

@@ -17,7 +17,7 @@ write_basic_package_version_file(typeformer-config-version.cmake COMPATIBILITY S
 install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/typeformer-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/typeformer-config-version.cmake"
         "${PROJECT_SOURCE_DIR}/cmake/FindPCRE2_8.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake"
-        "${PROJECT_SOURCE_DIR}/cmake/typeformer_cuda_toolkit.cmake"
+        "${PROJECT_SOURCE_DIR}/cmake/typeformer_cuda_toolkit.cmake" "${PROJECT_SOURCE_DIR}/cmake/typeformer_separate.cmake"
   DESTINATION "${package_folder}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

@@ -13,7 +13,7 @@ namespace tf = typeformer;
 
 int main(int argc, char** argv) try {
   if (argc < 2) return std::fprintf(stderr, "usage: alias_for DIR_OR_GGUF [NAME]\n"), 2;
-  tf::Architecture architecture = tf::io::read_architecture(argv[1], tf::io::TensorSource(argv[1])).architecture;
+  tf::Architecture architecture = tf::io::read_architecture(argv[1]).architecture;
   architecture.name = argc > 2 ? argv[2] : "Mine";
   const std::string name = tf::alias_name(architecture.name);
   std::printf(

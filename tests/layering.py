@@ -26,6 +26,8 @@ MAY_INCLUDE = {
     "cuda.cuh": {"core", "kernel", "kernel/cuda", "model", "simt", "typeformer.hpp"},
     "io.hpp": {"io", "typeformer.hpp"},
     "text.hpp": {"text", "io.hpp", "typeformer.hpp"},
+    "io_impl.hpp": {"io", "io.hpp"},
+    "text_impl.hpp": {"text", "text.hpp"},
     "train.hpp": {"model", "train", "typeformer.hpp"},
 }
 

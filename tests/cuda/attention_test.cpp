@@ -412,6 +412,47 @@ TEST_CASE("attend_backward: a null dtable is a gradient that is not wanted") {
   }
 }
 
+/// Whether numbers of `row` are all NaN, rows being `width` numbers.
+bool all_nan(const std::vector<double>& numbers, std::size_t row, std::size_t width) {
+  const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(row * width);
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(width), [](double x) { return std::isnan(x); });
+}
+TEST_CASE("attend: NaN and infinity in a query or in a key that it sees are not hidden") {
+  const std::size_t heads = 2, width = heads * 32, bad = 20;  // a row of the first tile, and keys of several
+  for (const Number number : {Number::f32, Number::bf16})
+    for (const double cap : {0., 2.})
+      for (const bool of_query : {true, false}) {
+        CAPTURE(cap);
+        CAPTURE(of_query);
+        Problem p = problem({{100, -1}}, 2, 1, 32);
+        p.cap = cap;
+        p.backward = true;
+        Drawn drawn = draw(number, p);
+        (of_query ? drawn.rows.q[bad * width + 3] : drawn.rows.k[bad * 32 + 3]) = NAN;
+        if (of_query) drawn.rows.q[bad * width + 32 + 3] = NAN;  // of the other head
+        const Results ours = attention::run(number, p, drawn.rows);
+        for (std::size_t row = 0; row < 100; ++row) {
+          CAPTURE(row);
+          const bool sees_it = of_query ? row == bad : row >= bad;
+          CHECK(all_nan(ours.lse, row, heads) == sees_it);
+          CHECK(all_nan(ours.o, row, width) == sees_it);
+          if (sees_it) CHECK(all_nan(ours.dq, row, width));
+        }
+        for (std::size_t key = 0; of_query && key <= bad; ++key) {
+          CHECK(all_nan(ours.dk, key, 32));
+          CHECK(all_nan(ours.dv, key, 32));
+        }
+      }
+  Problem p = problem({{3, -1}}, 1, 1, 32);
+  Drawn drawn = draw(Number::f32, p);
+  drawn.rows.q[0] = infinity;  // softmax of an infinite score
+  drawn.rows.k[0] = 1;
+  for (const Number number : {Number::f32, Number::bf16}) {
+    const Results ours = attention::run(number, p, drawn.rows);
+    CHECK((std::isnan(ours.lse[0]) && std::isnan(ours.o[0]) && std::isfinite(ours.lse[1])));
+  }
+}
+
 TEST_CASE("attend: wrong arguments are named") {
   CHECK(attention::complaint("heads") ==
         "attend: heads, kv_heads: expected heads to be a multiple of kv_heads, got 3 and 2");

@@ -211,24 +211,31 @@ TEST_CASE("scores of a thousand, and equal ones") {
 }
 TEST_CASE("NaN in a query or a key it sees is not hidden") {
   cpu::Device on(1);
+  const ScoreForm<false, NoBias> score;
   const std::vector<float> bad{unset, 1.f}, good{1.f, 2.f, 3.f, 4.f};
   const Segment segment{.queries = 1, .keys = 2, .first_position = 1};
-  const auto attended = [&](const float* q, const float* k) {
-    std::vector<float> o(2);
-    attend(on, Causal{}, ScoreForm<false, NoBias>{},
-           AttendArgs<float>{.o = o.data(),
-                             .q = q,
-                             .k = k,
-                             .v = good.data(),
-                             .segments = &segment,
-                             .segment_count = 1,
-                             .heads = 1,
-                             .kv_heads = 1,
-                             .head_dim = 2});
-    return o;
+  const auto hidden = [&](const float* q, const float* k) {  // in o, lse or a gradient
+    std::vector<float> o(2), lse(1), dq(2), dk(4), dv(4);
+    const AttendArgs<float> args{.o = o.data(),
+                                 .q = q,
+                                 .k = k,
+                                 .v = good.data(),
+                                 .lse = lse.data(),
+                                 .segments = &segment,
+                                 .segment_count = 1,
+                                 .heads = 1,
+                                 .kv_heads = 1,
+                                 .head_dim = 2};
+    attend(on, Causal{}, score, args);
+    attend_backward(on, Causal{}, score,
+                    AttendBackwardArgs<float>{
+                        .dq = dq.data(), .dk = dk.data(), .dv = dv.data(), .d_o = good.data(), .forward = args});
+    const float all[] = {o[0], o[1], lse[0], dq[0], dq[1], dk[0], dk[3], dv[0], dv[3]};
+    return std::any_of(std::begin(all), std::end(all), [](float x) { return std::isfinite(x); });
   };
-  CHECK(std::isnan(attended(bad.data(), good.data())[0]));
-  const std::vector<float> second_bad{1.f, 2.f, unset, 1.f};
-  CHECK(std::isnan(attended(good.data(), second_bad.data())[0]));
-  CHECK(std::isfinite(attended(good.data(), good.data())[0]));
+  CHECK(hidden(good.data(), good.data()));
+  CHECK(!hidden(bad.data(), good.data()));
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& k : {std::vector{1.f, 2.f, unset, 1.f}, {unset, 1.f, 1.f, 2.f}, {unset, 1.f, -infinity, 1.f}})
+    CHECK(!hidden(good.data(), k.data()));
 }

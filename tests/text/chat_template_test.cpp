@@ -23,11 +23,11 @@ const json variables = {{"x", 3},
                         {"d", {{"b", "it's"}, {"a", json::array()}}}};
 
 std::string render(std::string_view source, const json& messages = json::array()) {
-  return ChatTemplate(source).render(messages,
-                                     {.add_generation_prompt = true, .bos_token = "<s>", .variables = variables});
+  return ChatTemplate(source).render_json(
+      messages.dump(), {.add_generation_prompt = true, .bos_token = "<s>", .variables = variables.dump()});
 }
 std::string refusal(std::string_view source, std::uint64_t budget = 20'000'000) {
-  return error_of([&] { ChatTemplate(source).render(json::array(), {.variables = variables, .budget = budget}); });
+  return error_of([&] { ChatTemplate(source).render_json("[]", {.variables = variables.dump(), .budget = budget}); });
 }
 bool contains(const std::string& text, std::string_view part) {
   CAPTURE(text);
@@ -48,7 +48,7 @@ TEST_CASE("templates of the usual forms agree with transformers") {
                                 .eos_token = line["eos_token"]};
     const ChatTemplate chat(line["template"].get<std::string>());
     CHECK(chat.render(messages, options) == line["expected"].get<std::string>());
-    CHECK(chat.render(line["messages"], options) == line["expected"].get<std::string>());
+    CHECK(chat.render_json(line["messages"].dump(), options) == line["expected"].get<std::string>());
   }
 }
 
@@ -61,10 +61,10 @@ TEST_CASE("constructs agree with Jinja") {
     CAPTURE(line.dump());
     const auto call = [&] {
       return ChatTemplate(line["template"].get<std::string>())
-          .render(shared["messages"], {.add_generation_prompt = line["add_generation_prompt"],
-                                       .bos_token = "<s>",
-                                       .eos_token = "</s>",
-                                       .variables = shared["variables"]});
+          .render_json(shared["messages"].dump(), {.add_generation_prompt = line["add_generation_prompt"],
+                                                   .bos_token = "<s>",
+                                                   .eos_token = "</s>",
+                                                   .variables = shared["variables"].dump()});
     };
     if (line["expected"].is_null()) {
       CHECK_FALSE(error_of([&] { call(); }).empty());
@@ -129,7 +129,15 @@ TEST_CASE("templates made to hurt end with an Error") {
   CHECK(contains(refusal("{% for i in range(10000) %}{% endfor %}", 1000), limit));
   json deep = 1;
   for (int i = 0; i < 1000; ++i) deep = json::array({deep});
-  CHECK(contains(error_of([&] { ChatTemplate("").render(deep); }), "levels"));
+  CHECK(contains(error_of([&] { ChatTemplate("").render_json(deep.dump()); }), "levels"));
+  const auto given = [](std::string_view messages, std::string text) {
+    return error_of([&] { ChatTemplate("").render_json(messages, {.variables = std::move(text)}); });
+  };
+  CHECK(contains(given("[", "{}"), "'messages': JSON at byte"));
+  CHECK(contains(given("[]", "{]"), "'variables': JSON at byte"));
+  CHECK(contains(given("[]", "[1]"), "variables: expected a JSON object, got a list"));
+  CHECK(contains(given("[18446744073709551615]", "{}"), "integers of 64 bits"));
+  CHECK(contains(given(std::string_view("[]\0", 3), "{}"), "a zero byte"));
   CHECK_FALSE(error_of([&] { ChatTemplate(std::string(3 << 20, 'a')); }).empty());
 }
 

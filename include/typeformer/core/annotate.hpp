@@ -14,6 +14,14 @@ visible. Remove -ffast-math or add -fno-finite-math-only."
 #define TYPEFORMER_HD
 #endif
 
+/// Stands before the bodies of what io/ and text/ offer and what does not depend on a model: inline, unless the program
+/// compiles them once (io_impl.hpp).
+#if defined(TYPEFORMER_SEPARATE_COMPILATION)
+#define TYPEFORMER_INLINE
+#else
+#define TYPEFORMER_INLINE inline
+#endif
+
 // Every symbol's name carries the major version, the CPU instruction set it was compiled for, and whether CUDA sources
 // run on the host: units built with different flags then link into one program without their inline functions being
 // merged.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "typeformer/io/config_fields.hpp"
+#include "typeformer/io/file_architecture.hpp"
 #include "typeformer/report/architecture.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::io {
@@ -231,13 +232,6 @@ inline Architecture read_t5(ConfigFields& config, bool own_head) {
 }
 
 }  // namespace detail
-
-/// What a config says, and which of its keys said it.
-struct FileArchitecture {
-  std::string family;  ///< "llama", "gemma3" or "t5": which names the tensors have
-  Architecture architecture;
-  std::vector<std::string> fields_read, fields_ignored;
-};
 
 /// The network that a config.json describes. `own_head`: the checkpoint holds an lm_head.weight. Throws Error for a
 /// model_type without a reader, a value that no composition has, and a key that no reader understands.

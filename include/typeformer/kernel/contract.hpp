@@ -165,8 +165,9 @@ struct Segment {
   MaskData mask{};
 };
 
-/// attend: o[q, h] = sum_j softmax_j(score(q.k_j)) v_j over the keys that the mask lets query q see; zeros when there
-/// is none.
+/// attend: o[q, h] = sum_j softmax_j(score(q.k_j)) v_j over the keys that the mask lets query q see; zeros, and a
+/// log-sum-exp of -infinity, when there is none. A NaN among a query's scores makes its o and log-sum-exp NaN, and its
+/// gradients.
 template <class T>
 struct AttendArgs {
   T* o = nullptr;        ///< [tokens, heads * head_dim]

@@ -56,7 +56,7 @@ class QueryAttention {
       float& s = scores[key - first];
       if (mask_.sees(position, key, segment_.mask)) {
         s = score_.capped(dot(q, keys_[key], dim_)) + bias_(position, key);
-        peak = std::max(s, peak);  // in this order a NaN does not pass for 'sees nothing'
+        if (s > peak || std::isnan(s)) peak = s;  // a NaN stays the peak: it must not pass for 'sees nothing'
       } else {
         s = -std::numeric_limits<float>::infinity();
       }

@@ -129,15 +129,15 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     Tile::weigh(sums, scores, memory.other(stage, 1), memory.exchange);
   }
 
-  // o and lse of the rows that exist
+  // o and lse of the rows that exist; a total of zero is a row that sees nothing, NaN stays NaN
   TYPEFORMER_UNROLL
   for (int r = 0; r < Tile::thread_rows; ++r) {
     const float total = lane_sum<4>(softmax.total[r]);
     const int query = place.first + Tile::row(r);
     if (query < segment.queries) {
       const std::int64_t at = (segment.query_row + query) * a.heads + head;
-      Tile::store_row(a.o + at * a.head_dim, sums, r, total > 0.f ? 1.f / total : 0.f, a.head_dim, task.vectors);
-      if (a.lse && lane_index() % 4 == 0) a.lse[at] = total > 0.f ? softmax.highest[r] + logf(total) : -INFINITY;
+      Tile::store_row(a.o + at * a.head_dim, sums, r, total == 0.f ? 0.f : 1.f / total, a.head_dim, task.vectors);
+      if (a.lse && lane_index() % 4 == 0) a.lse[at] = total == 0.f ? -INFINITY : softmax.highest[r] + logf(total);
     }
   }
 }

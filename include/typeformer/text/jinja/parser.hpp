@@ -20,7 +20,7 @@ class Parser : ExpressionParser {
  public:
   explicit Parser(std::string_view source) : ExpressionParser(source) {}
 
-  Block parse() { return statements({}); }
+  Template parse() { return {statements({})}; }
 
  private:
   // Reads until a tag of one of the given names, which is left; without names, until the end.

@@ -84,4 +84,9 @@ struct Statement {
   std::vector<Branch> branches = {};
 };
 
+/// A whole template.
+struct Template {
+  Block body;
+};
+
 }  // namespace typeformer

@@ -1,0 +1,24 @@
+/// Bodies of file_architecture.hpp.
+#pragma once
+#include <filesystem>
+
+#include "typeformer/core/annotate.hpp"
+#include "typeformer/io/config_gguf.hpp"
+#include "typeformer/io/config_hf.hpp"
+#include "typeformer/io/file_architecture.hpp"
+#include "typeformer/io/tensor_source.hpp"
+
+namespace typeformer::inline TYPEFORMER_ABI::io {
+
+/// The same for a checkpoint whose tensors are open.
+inline FileArchitecture read_architecture(const std::filesystem::path& path, const TensorSource& source) {
+  if (source.gguf()) return read_gguf_config(*source.gguf());
+  const auto folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  return read_hf_config(read_json(folder / "config.json"), source.find("lm_head.weight") != nullptr);
+}
+
+TYPEFORMER_INLINE FileArchitecture read_architecture(const std::filesystem::path& path) {
+  return read_architecture(path, TensorSource(path));
+}
+
+}  // namespace typeformer
