@@ -21,6 +21,9 @@ struct Lists {
 };
 Lists upload_lists();
 
+/// What the GPU's copy of a list holds when, between two equal uploads of it, one failed for want of memory.
+std::string list_after_failure();
+
 /// Bytes of a block's shared memory by kernel and padded head_dim, against what every GPU grants.
 struct SharedMemory {
   std::string kernel;

@@ -56,6 +56,21 @@ Lists upload_lists() {
   return lists;
 }
 
+std::string list_after_failure() {
+  cuda::Device on;
+  const auto abcd = std::as_bytes(std::span("abcd", 4));
+  on.list(2, abcd, "test");
+  try {
+    on.list(2, std::span(abcd.data(), std::size_t{1} << 50), "test");  // no GPU has room for it, and nobody reads it
+    return "no failure";
+  } catch (const Error&) {
+  }
+  const std::byte* list = on.list(2, abcd, "test");
+  std::string contents(4, ' ');
+  on.download(contents.data(), list, 4);
+  return contents;
+}
+
 std::vector<SharedMemory> shared_memory() {
   std::vector<SharedMemory> list;
   add_shared_memory<float, 32>("f32", list);

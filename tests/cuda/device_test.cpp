@@ -26,6 +26,10 @@ TEST_CASE("device: equal lists are uploaded once") {
   CHECK(lists.kept);
 }
 
+TEST_CASE("device: a list that could not be uploaded is not remembered") {
+  CHECK(device::list_after_failure() == "abcd");
+}
+
 TEST_CASE("tuning: shared memory of every attention kernel fits every GPU") {
   const auto list = device::shared_memory();
   CHECK(list.size() == 24);

@@ -1,8 +1,8 @@
 /// A CUDA GPU as a device: one stream, memory, and the workspaces that operations share on it.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,11 +86,10 @@ class Device {
   /// The GPU's copy of a host list; `slot` (0 to 3) keeps lists of different kinds apart.
   const std::byte* list(int slot, std::span<const std::byte> contents, std::string_view operation) {
     detail::UploadedList& kept = lists_[slot];
+    const bool same = std::ranges::equal(kept.contents, contents);
+    if (!same) kept.contents.clear();  // what follows may throw: then nothing is remembered
     auto* memory = static_cast<std::byte*>(kept.memory.reserve(contents.size(), operation));
-    const bool same = kept.contents.size() == contents.size() &&
-                      std::memcmp(kept.contents.data(), contents.data(), contents.size()) == 0;
-    if (same || contents.empty()) return memory;
-    kept.contents.clear();  // if the copy throws, nothing is remembered
+    if (same) return memory;
     upload(memory, contents.data(), contents.size());
     kept.contents.assign(contents.begin(), contents.end());
     return memory;

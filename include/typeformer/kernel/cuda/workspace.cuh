@@ -22,8 +22,8 @@ class Workspace {
   /// At least `bytes` bytes, aligned to 256; contents are lost when it grows.
   void* reserve(std::size_t bytes, std::string_view operation) {
     if (bytes <= bytes_) return memory_;
+    bytes_ = 0;  // before what may throw
     if (memory_) check(cudaFree(std::exchange(memory_, nullptr)), operation, "workspace");
-    bytes_ = 0;
     const std::size_t larger = bytes + bytes / 2;
     check(cudaMalloc(&memory_, larger), operation, "workspace of " + std::to_string(larger) + " bytes");
     bytes_ = larger;
