@@ -29,4 +29,12 @@ std::string complaint(const std::string& what);
 /// Algorithms chosen after `calls` products of one shape, and one more of another.
 std::size_t plans_after(int calls);
 
+/// Products of so many different shapes on one device: whether all were right, the limit of plans, the most kept at a
+/// time, and how many in the end.
+struct Plans {
+  bool right = true;
+  std::size_t limit = 0, most = 0, last = 0;
+};
+Plans plans_of(int shapes);
+
 }  // namespace matmul

@@ -75,6 +75,12 @@ TEST_CASE("linear: no rows") {
 }
 
 TEST_CASE("linear: one algorithm per shape") { CHECK(matmul::plans_after(3) == 2); }
+TEST_CASE("linear: lengths without end take no memory without end") {
+  const auto plans = matmul::plans_of(600);
+  CHECK(plans.right);
+  CHECK(plans.most == plans.limit);
+  CHECK(plans.last == 600 - plans.limit);
+}
 
 TEST_CASE("linear: wrong arguments are named") {
   CHECK(matmul::complaint("in") == "linear: in, out: expected 1 or more, got 0 and 4");

@@ -82,7 +82,10 @@ class Blas {
                operation, "cublasLtMatmul");
   }
 
-  /// Shapes that an algorithm was chosen for so far.
+  /// Most plans that are kept. The next one makes all be forgotten, so that lengths which never return take no memory
+  /// for ever; those that do are planned again. A training step or an answer needs a few dozen.
+  static constexpr std::size_t plan_limit = 512;
+  /// Plans that are kept: an algorithm for every shape, up to plan_limit.
   std::size_t plan_count() const { return plans_.size(); }
 
  private:
@@ -129,6 +132,7 @@ class Blas {
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
     if (!handle_.object) check_blas(cublasLtCreate(&handle_.object), operation, "cublasLtCreate");
+    if (plans_.size() == plan_limit) plans_.clear();  // queued products need theirs no more
     return plans_.emplace(key, make_plan(operation, product)).first->second;
   }
 
