@@ -25,7 +25,7 @@ struct Contestant {
   tf::Model<M, tf::cpu::Device> model;
   std::vector<double> prefill{}, decode{};
 
-  explicit Contestant(tf::cpu::Device& device) : model(device) { tf::initialise(model, 1); }
+  explicit Contestant(tf::cpu::Device& device) : model(device) { tf::initialize(model, 1); }
   void run(const std::vector<std::int32_t>& prompt) {
     tf::State state(model, {.capacity = static_cast<int>(prompt.size()) + 1});
     prefill.push_back(seconds([&] { tf::extend(model, state, prompt); }));

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   {
     tf::cpu::Device device({.threads = 2, .allocate = Pool::allocate, .release = Pool::release, .user = &pool});
     tf::Model<Tiny, tf::cpu::Device> weights(device);
-    tf::initialise(weights, 1);
+    tf::initialize(weights, 1);
     const auto& model = weights;
     std::thread other([&] { second = continued(model, {5, 3, 1}, count); });
     first = continued(model, {2, 7, 1, 8}, count);

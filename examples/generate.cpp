@@ -5,7 +5,8 @@
 // MODEL: a HuggingFace folder or a .gguf file. --ids: token ids instead of a prompt. --dump: every layer's hidden
 // states and the logits of the prompt, by HuggingFace's names (hidden_states.0 is the embedding, hidden_states.30 is
 // after the final norm).
-#include <cstring>
+#include <algorithm>
+#include <charconv>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -15,11 +16,7 @@
 
 namespace tf = typeformer;
 
-using SmolLM2_135M =
-    tf::Transformer<tf::Dims{.vocab = 49152, .d_model = 576, .n_layers = 30, .d_ff = 1536, .max_seq = 8192},
-                    tf::RMSNorm{.eps = 1e-5f}, tf::SwiGLU{}, tf::RoPE{.theta = 1e5f, .pairs = tf::Pairs::halves},
-                    tf::GQA{.heads = 9, .kv_heads = 3}, tf::PreNorm{}, tf::TiedEmbeddings{}, tf::Name{"SmolLM2-135M"}>;
-static_assert(SmolLM2_135M::parameter_count == 134'515'008);
+using tf::SmolLM2_135M;  // the alias is in family/llama.hpp
 
 namespace {
 
@@ -41,10 +38,8 @@ struct Dump {
     std::vector<tf::io::TensorToWrite> tensors;
     for (std::size_t i = 0; i < seen.size(); ++i) {
       const auto& [name, o] = seen[i];
-      tensors.push_back({name,
-                         "F32",
-                         {static_cast<std::uint64_t>(o.rows), static_cast<std::uint64_t>(o.width)},
-                         std::as_bytes(std::span(numbers[i]))});
+      const std::vector<std::uint64_t> shape{static_cast<std::uint64_t>(o.rows), static_cast<std::uint64_t>(o.width)};
+      tensors.push_back({name, "F32", shape, std::as_bytes(std::span(numbers[i]))});
     }
     tf::io::write_safetensors(path, tensors);
   }
@@ -55,6 +50,13 @@ struct Arguments {
   std::vector<std::int32_t> ids;
   tf::GenerateOptions options{.max_tokens = 200, .temperature = 0.7f, .top_p = 0.9f};
 };
+
+int number(const std::string& option, const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) throw tf::Error("generate", option, "a number", text);
+  return value;
+}
 
 Arguments parse(int argc, char** argv) {
   Arguments a;
@@ -68,12 +70,12 @@ Arguments parse(int argc, char** argv) {
     if (word == "--greedy")
       a.options.temperature = 0;
     else if (word == "--max-tokens")
-      a.options.max_tokens = std::stoi(value());
+      a.options.max_tokens = number(word, value());
     else if (word == "--dump")
       a.dump = value();
     else if (word == "--ids") {
       std::istringstream ids(value());
-      for (std::int32_t id; ids >> id;) a.ids.push_back(id);
+      for (std::string id; ids >> id;) a.ids.push_back(number(word, id));
     } else if (word.starts_with("--"))
       throw tf::Error("generate", word, "--greedy, --max-tokens, --ids or --dump", "an unknown option");
     else if (position++ == 0)

@@ -22,7 +22,7 @@ using Model = tf::Model<Own, tf::cpu::Device>;
 int main() {
   tf::cpu::Device device;
   Model model(device);
-  tf::initialise(model, 1);
+  tf::initialize(model, 1);
   for (const tf::Parameter& p : tf::parameters<Own>) {  // far from the start, so that every gradient is large
     auto values = model.weights().get(p);
     for (float& value : values) value *= p.matrix ? 16.f : 1.2f;

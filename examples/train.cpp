@@ -65,8 +65,8 @@ int main(int argc, char** argv) {
   }
   tf::cpu::Device device;
   tf::Model<Decoder, tf::cpu::Device> model(device);
-  tf::initialise(model, 1);
-  tf::AdamW optimiser(model, {.weight_decay = .1f});
+  tf::initialize(model, 1);
+  tf::AdamW optimizer(model, {.weight_decay = .1f});
   tf::Gradients<Decoder, tf::cpu::Device> gradients(device);
   const tf::CosineSchedule schedule{.peak = 4e-3f, .warmup = steps / 10 + 1, .total = steps, .final_share = .1f};
   float first = 0, loss = 0;
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     gradients.zero();
     loss = tf::loss_and_gradients(model, {lesson.ids, lesson.lengths}, lesson.labels, gradients);
     const float norm = tf::gradient_norm(device, gradients), rate = schedule.rate(step + 1);
-    optimiser.step(model, gradients, rate, tf::clip_scale(norm, 1.f));
+    optimizer.step(model, gradients, rate, tf::clip_scale(norm, 1.f));
     if (step == 0) first = loss;
     if (step % 20 == 0 || step + 1 == steps)
       std::printf("step %4d  loss %.3f  gradient norm %6.3f  learning rate %.5f\n", step, double{loss}, double{norm},

@@ -1,4 +1,4 @@
-// expect: a parallel block layout must have norm_input: attention and feed-forward both read the normalised input of
+// expect: a parallel block layout must have norm_input: attention and feed-forward both read the normalized input of
 // the block. Set the layout's norm_input, or parallel to false.
 #include "typeformer/policy/composition.hpp"
 

@@ -1,4 +1,4 @@
-// expect: an optimiser updates master weights in float: an update is often smaller than half a unit in the last place
+// expect: an optimizer updates master weights in float: an update is often smaller than half a unit in the last place
 // of bf16 or f16 and would be lost. Train a Model<M, Device, float> and round a copy of it.
 #include "typeformer/cpu.hpp"
 #include "typeformer/train.hpp"
@@ -15,7 +15,7 @@ using Architecture = tf::Transformer<tf::Dims{.vocab = 101, .d_model = 48, .n_la
                                      tf::RMSNorm{}, tf::SwiGLU{}, tf::RoPE{}, tf::MHA(6), tf::PreNorm{}>;
 using Device = tf::cpu::Device;
 
-void update(tf::AdamW<Architecture, Device>& optimiser, tf::Model<Architecture, Device, Weight>& model,
+void update(tf::AdamW<Architecture, Device>& optimizer, tf::Model<Architecture, Device, Weight>& model,
             const tf::Gradients<Architecture, Device>& gradients) {
-  optimiser.step(model, gradients, 1e-3f);
+  optimizer.step(model, gradients, 1e-3f);
 }

@@ -1,4 +1,4 @@
-// expect: argument 2 must be a norm such as RMSNorm{} or LayerNorm{}: every block normalises its rows. Your own needs
+// expect: argument 2 must be a norm such as RMSNorm{} or LayerNorm{}: every block normalizes its rows. Your own needs
 // centered, gain, bias, scale, normalize and normalize_backward.
 #include "typeformer/policy/composition.hpp"
 

@@ -342,14 +342,14 @@ TEST_CASE("the real SmolLM2 file: counts, types and values known from gguf-py") 
   const io::GgufFile file(path);
   CHECK(file.tensors().size() == 272);
   CHECK(file.metadata().size() == 33);
-  std::size_t quantised = 0, plain = 0;
+  std::size_t quantized = 0, plain = 0;
   std::uint64_t elements = 0;
   for (const io::StoredTensor& tensor : file.tensors()) {
-    quantised += tensor.format->name == "Q4_1";
+    quantized += tensor.format->name == "Q4_1";
     plain += tensor.format->name == "F32";
     elements += tensor.elements();
   }
-  CHECK(quantised == 210);
+  CHECK(quantized == 210);
   CHECK(plain == 61);
   CHECK(elements == 134515008);
   CHECK(file.find_tensor("token_embd.weight")->format->name == "Q8_0");

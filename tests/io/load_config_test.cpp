@@ -229,3 +229,18 @@ TEST_CASE("RoPE told twice, or by half") {
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rms_norm_eps"] = -.006; }), {"norm.eps"}));
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rope_theta"] = 0; }), {"position.theta"}));
 }
+
+TEST_CASE("a key twice in one object is refused: which one counts would be a guess") {
+  Checkpoint checkpoint("llama");
+  const Folder folder;
+  checkpoint.write(folder);
+  const std::string config = checkpoint.config.dump();
+  const auto load_text = [&](const std::string& text) {
+    container_files::write(folder / "config.json", text);
+    return outcome<tiny::Llama>(folder.path(), checkpoint);
+  };
+  CHECK(load_text(config) == "");
+  CHECK(names_one_of(load_text("{\"rms_norm_eps\": 0.5, " + config.substr(1)), {"'rms_norm_eps' twice"}));
+  CHECK(
+      names_one_of(load_text("{\"a\": [{\"b\": 1, \"c\": {\"b\": 2}, \"b\": 1}], " + config.substr(1)), {"'b' twice"}));
+}

@@ -51,8 +51,8 @@ void poison(cpu::Device&, State<M, cpu::Device>& state) {
 template <class M, class W>
 void check(cpu::Device& device) {
   Model<M, cpu::Device, W> model(device);
-  initialise(model, 5);
-  for (const Parameter& p : parameters<M>) {  // larger than a fresh initialisation, so that attention is not flat
+  initialize(model, 5);
+  for (const Parameter& p : parameters<M>) {  // larger than a fresh initialization, so that attention is not flat
     auto values = model.weights().get(p);
     for (float& value : values) value = p.matrix ? value * 12.f : value + .1f;
     model.weights().set(p, values);

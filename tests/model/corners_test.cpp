@@ -16,7 +16,7 @@ TEST_CASE("a second truncation knows what the ring had lost before the first") {
   tf::cpu::Device device(1);
   using M = tiny::Llama::with<tf::SlidingWindow{4}>;
   tf::Model<M, tf::cpu::Device> model(device);
-  tf::initialise(model, 1);
+  tf::initialize(model, 1);
   tf::State state(model, {.capacity = 40, .chunk = 5});  // 8 slots
   tf::extend(model, state, consistency::ids_of(20, M::dims.vocab, 1));
   state.truncate(0, 16);
@@ -26,6 +26,26 @@ TEST_CASE("a second truncation knows what the ring had lost before the first") {
   state.reset();
   tf::extend(model, state, consistency::ids_of(8, M::dims.vocab, 1));
   state.truncate(0, 3);  // nothing of it was overwritten since the reset
+}
+
+TEST_CASE("a state of another device is refused, and stays usable") {
+  tf::cpu::Device device(1), other(1);
+  tf::Model<tiny::Llama, tf::cpu::Device> model(device), elsewhere(other);
+  tf::State state(model, {.capacity = 8});
+  const std::vector<std::int32_t> ids{1, 2, 3};
+  CHECK_THROWS_WITH_AS(tf::extend(elsewhere, state, ids),
+                       "extend: state: expected a state made for a model on this device, got one of another device",
+                       tf::Error);
+  CHECK(state.length() == 0);
+  CHECK(tf::extend(model, state, ids).size() == 101);
+  tf::Model<tiny::T5, tf::cpu::Device> pair(device), pair_elsewhere(other);
+  tf::EncoderDecoderState both(pair, {.capacity = 8});
+  const int length = 3;
+  const tf::Batch batch{ids, std::span(&length, 1)};
+  CHECK_THROWS_AS(tf::encode(pair_elsewhere, both, batch), tf::Error);
+  tf::encode(pair, both, batch);
+  CHECK_THROWS_AS(tf::extend(pair_elsewhere, both, batch), tf::Error);
+  tf::extend(pair, both, batch);
 }
 
 namespace {
@@ -39,7 +59,7 @@ template <class M>
 void check_gradient(const char* name) {
   tf::cpu::Device device(1);
   tf::Model<M, tf::cpu::Device> model(device);
-  tf::initialise(model, 3);
+  tf::initialize(model, 3);
   for (const tf::Parameter& p : tf::parameters<M>) {
     auto values = model.weights().get(p);
     for (float& value : values) value *= p.matrix ? 8.f : 1.f;
@@ -86,7 +106,7 @@ TEST_CASE("a source without a target takes no part in the gradients") {
   tf::cpu::Device device(1);
   using M = tiny::T5;
   tf::Model<M, tf::cpu::Device> model(device);
-  tf::initialise(model, 1);
+  tf::initialize(model, 1);
   const auto source = consistency::ids_of(12, M::Decoder::dims.vocab, 1),
              target = consistency::ids_of(6, M::Decoder::dims.vocab, 2);
   const int first_lengths[] = {5, 7}, target_lengths[] = {6, 0}, alone_source[] = {5}, alone_target[] = {6};

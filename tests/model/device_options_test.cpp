@@ -37,7 +37,7 @@ struct Pool {
 
 std::vector<float> run(tf::cpu::Device& device) {
   tf::Model<tiny::Llama, tf::cpu::Device> model(device);
-  initialise(model, 1);
+  initialize(model, 1);
   tf::State state(model);
   return tf::extend(model, state, std::array{1, 2, 3});
 }

@@ -64,8 +64,8 @@ struct Fixture {
   Pair first{ids_of(29, vocab, 3), ids_of(33, vocab, 1)}, second{ids_of(12, vocab, 4), ids_of(21, vocab, 2)};
 
   Fixture() {
-    initialise(model, 5);
-    for (const Parameter& p : parameters<M>) {  // larger than a fresh initialisation, so that attention is not flat
+    initialize(model, 5);
+    for (const Parameter& p : parameters<M>) {  // larger than a fresh initialization, so that attention is not flat
       auto values = model.weights().get(p);
       for (float& value : values) value = p.matrix ? value * 12.f : value + .1f;
       model.weights().set(p, values);

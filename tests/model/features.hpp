@@ -11,11 +11,11 @@ namespace features {
 using namespace typeformer;
 
 /// The golden's parameters where the composition has them; others (a bias that the golden's network has not) start as
-/// their initialiser says.
+/// their initializer says.
 template <class M>
 Model<M, cpu::Device> model_with(cpu::Device& on, const reference::Parameters<double>& parameters) {
   Model<M, cpu::Device> model(on);
-  initialise(model, 1);
+  initialize(model, 1);
   for (const Parameter& p : typeformer::parameters<M>) {
     const auto found = parameters.find(p.name());
     if (found == parameters.end() || found->second.size() != static_cast<std::size_t>(p.size())) continue;

@@ -26,7 +26,7 @@ struct Fixture {
   Ids prompt = tokenizer.encode("The quick brown fox");
 
   Fixture() {
-    initialise(model, 3);
+    initialize(model, 3);
     for (const Parameter& p : parameters<Small>) {  // large enough that the answer is not one token again and again
       auto values = model.weights().get(p);
       for (float& value : values) value = p.matrix ? value * 15.f : value;
@@ -54,6 +54,26 @@ struct Fixture {
 };
 
 }  // namespace
+
+TEST_CASE("ids beyond the tokenizer's tokens have no text and end nothing") {
+  Fixture f;
+  using Padded = Small::with<Dims{.vocab = 640, .d_model = 32, .n_layers = 2, .d_ff = 48, .max_seq = 96}>;
+  CHECK(f.tokenizer.has(604));
+  CHECK_FALSE(f.tokenizer.has(605));
+  CHECK_FALSE(f.tokenizer.has(-1));
+  Model<Padded, cpu::Device> model(f.device);
+  for (const Parameter& p :
+       parameters<Padded>) {  // constant rows: the head is tied, so that the largest row always wins
+    std::vector<float> values(static_cast<std::size_t>(p.size()), 1.f);
+    if (p.tensor == Tensor::token_embeddings)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = i / 32 == 630 ? 2.f : 1.f;
+    model.weights().set(p, values);
+  }
+  const Generation answer = generate(model, f.tokenizer, "The quick", {.max_tokens = 3},
+                                     [](std::string_view) { FAIL_CHECK("a piece without text"); });
+  CHECK(answer.ids == Ids{630, 630, 630});
+  CHECK(answer.text.empty());
+}
 
 TEST_CASE("greedy: the tokens of extend, text as one and in pieces") {
   Fixture f;

@@ -13,7 +13,7 @@ using user::Dual;
 
 namespace {
 
-/// A row normalised by the policy's formulas, as NormPolicy's comment says they are used; no gain, no bias.
+/// A row normalized by the policy's formulas, as NormPolicy's comment says they are used; no gain, no bias.
 template <class T, class Norm>
 std::vector<T> normalized_row(const Norm& norm, const std::vector<T>& x) {
   const T n = T(static_cast<double>(x.size()));

@@ -10,7 +10,7 @@ namespace reference {
 
 /// layer: (x - mean) / sqrt(variance + eps), biased variance. rms: x / sqrt(mean of squares + eps). identity: x.
 enum class NormKind { layer, rms, identity };
-/// The factor after normalising: 1, w, or 1 + w.
+/// The factor after normalizing: 1, w, or 1 + w.
 enum class NormWeight { none, weight, one_plus };
 struct Norm {
   NormKind kind = NormKind::rms;

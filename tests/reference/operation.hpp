@@ -12,7 +12,7 @@
 
 namespace reference {
 
-/// y = normalised x * factor + bias; weight and bias may be null where the norm has none.
+/// y = normalized x * factor + bias; weight and bias may be null where the norm has none.
 template <class T>
 void norm_row(const Norm& norm, const T* x, std::size_t width, const T* weight, const T* bias, T* y) {
   using std::sqrt;

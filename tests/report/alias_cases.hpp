@@ -12,7 +12,7 @@ template <class... M>
 struct List {};
 
 using Base = Transformer<Dims{.vocab = 50, .d_model = 24, .n_layers = 6, .d_ff = 40, .max_seq = 64}, RMSNorm{},
-                         SwiGLU{}, RoPE{}, MHA(4), PreNorm{}, Name{"base"}>;
+                         SwiGLU{}, RoPE{}, MHA(4), PreNorm{}, Name{"base \"1\" \\ \0010"}>;
 /// The base with other values in every slot and option, several at a time.
 template <auto... News>
 using With = typename detail::WithAll<Base, News...>::type;

@@ -37,15 +37,15 @@ struct Run {
   std::vector<float> losses, norms;
 
   Run(int threads, int steps, const Text& source, const Text& target) : device(threads), model(device) {
-    initialise(model, 7);
-    AdamW optimiser(model, {.weight_decay = .01f});
+    initialize(model, 7);
+    AdamW optimizer(model, {.weight_decay = .01f});
     const CosineSchedule schedule{.peak = 1e-2f, .warmup = 10, .total = steps};
     Gradients<M, cpu::Device> gradients(device);
     for (int step = 0; step <= steps; ++step) {
       gradients.zero();
       losses.push_back(loss_of(source, target, gradients));
       norms.push_back(gradient_norm(device, gradients));
-      if (step < steps) optimiser.step(model, gradients, schedule.rate(step), clip_scale(norms.back(), 1.f));
+      if (step < steps) optimizer.step(model, gradients, schedule.rate(step), clip_scale(norms.back(), 1.f));
     }
   }
   float loss_of(const Text& source, const Text& target, Gradients<M, cpu::Device>& gradients) {
@@ -77,7 +77,7 @@ TEST_CASE("gradients of two half batches, weighted by their labels, are those of
   using M = tiny::Llama;
   cpu::Device device(2);
   Model<M, cpu::Device> model(device);
-  initialise(model, 11);
+  initialize(model, 11);
   const Text a(101, {9}, 3), b(101, {6}, 4);
   Text both = a;
   both.ids.insert(both.ids.end(), b.ids.begin(), b.ids.end());

@@ -17,6 +17,7 @@ template <auto V>
 struct Fixed {
   static constexpr auto value = V;
 };
+/// The tag of a value, as in norm_form(fixed<RMSNorm{}>).
 template <auto V>
 inline constexpr Fixed<V> fixed{};
 

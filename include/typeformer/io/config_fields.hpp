@@ -113,19 +113,25 @@ class ConfigFields {
   std::vector<std::string> ignored_;
 };
 
-/// A JSON file, whole. Throws Error when it cannot be read, is no JSON, or nests deeper than 64 levels.
+/// A JSON file, whole. Throws Error when it cannot be read, is no JSON, nests deeper than 64 levels, or names a member
+/// of one object twice: which of the two counts would be a guess.
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   const MappedFile file(path);
   const auto bytes = file.bytes();
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  int depth = 0;
-  const auto shallow = [&depth](int level, nlohmann::json::parse_event_t, nlohmann::json&) {
-    depth = std::max(depth, level);
-    return level <= 64;
+  const auto refuse = [&](const std::string& got) { throw Error("load", quote_name(path.native()), "JSON", got); };
+  std::vector<std::set<std::string>> open;  // the keys of the objects that have not ended
+  const auto look = [&](int level, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    using Event = nlohmann::json::parse_event_t;
+    if (level > 64) refuse("too many levels");
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end) open.pop_back();
+    if (event == Event::key && !open.back().insert(value.get_ref<const std::string&>()).second)
+      refuse("the key " + quote_name(value.get_ref<const std::string&>()) + " twice in one object");
+    return true;
   };
-  auto json = nlohmann::json::parse(begin, begin + bytes.size(), shallow, false);
-  if (json.is_discarded() || depth > 64)
-    throw Error("load", quote_name(path.native()), "JSON", json.is_discarded() ? "something else" : "too many levels");
+  auto json = nlohmann::json::parse(begin, begin + bytes.size(), look, false);
+  if (json.is_discarded()) refuse("something else");
   return json;
 }
 

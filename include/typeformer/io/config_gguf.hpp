@@ -31,7 +31,7 @@ class GgufFields {
   [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got) const {
     throw Error("load", prefix_ + key, expected, got);
   }
-  /// Every key of this architecture must have been read; general.*, tokenizer.* and quantisation notes describe no
+  /// Every key of this architecture must have been read; general.*, tokenizer.* and quantization notes describe no
   /// network.
   void finish(FileArchitecture& to) const {
     for (const GgufEntry& entry : file_.metadata()) {

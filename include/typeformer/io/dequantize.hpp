@@ -51,7 +51,7 @@ struct PlainBlock {
   }
 };
 
-// The quantised blocks follow ggml-common.h and dequantize_row_* of ggml-quants.c (github.com/ggml-org/ggml). A scale
+// The quantized blocks follow ggml-common.h and dequantize_row_* of ggml-quants.c (github.com/ggml-org/ggml). A scale
 // is a binary16 (11 significant bits) and a quant has at most 8, so their product is exact in float: whether a compiler
 // contracts product and sum into one instruction does not change a bit of the result.
 

@@ -26,6 +26,7 @@ struct LoadReport {
   std::size_t bytes = 0;  ///< of the weights in the model
 };
 
+/// What a load may overlook, and where it reports.
 struct LoadOptions {
   /// Architecture fields ("norm.eps", "activation", ...) that need not agree: for ablations of a pre-trained model.
   /// "max_seq": the type's may exceed the file's (a smaller one always may).
@@ -46,7 +47,7 @@ class FittingCheckpoint {
   FittingCheckpoint(const std::filesystem::path& path, const Architecture& type, std::span<const Parameter> parameters,
                     const std::set<std::string>& may_differ);
 
-  /// Hands every parameter to `store`, a slice at a time, de-quantised, rows in this library's order.
+  /// Hands every parameter to `store`, a slice at a time, de-quantized, rows in this library's order.
   void read(const Store& store) const;
   /// What is read; the numbers of the model are still to be filled in.
   const LoadReport& report() const noexcept;
@@ -58,8 +59,8 @@ class FittingCheckpoint {
 
 }  // namespace io
 
-/// The checkpoint at `path` as a model of type M on a device, its matrices stored as W (quantised ones are
-/// de-quantised): a HuggingFace folder (config.json with model.safetensors or shards) or a .gguf file. Before anything
+/// The checkpoint at `path` as a model of type M on a device, its matrices stored as W (quantized ones are
+/// de-quantized): a HuggingFace folder (config.json with model.safetensors or shards) or a .gguf file. Before anything
 /// is allocated, the file's config is compared with the type field by field, and every tensor's name, shape and type
 /// with the parameter table. Throws Error naming the field or tensor, the type's value and the file's: a field that
 /// disagrees or is not understood, a tensor that is missing, left over or of another shape, a file that is truncated or

@@ -28,7 +28,7 @@ namespace typeformer::inline TYPEFORMER_ABI::io {
 
 namespace detail {
 
-/// A file that appears under its name only when complete: written beside it, synchronised, renamed; else removed.
+/// A file that appears under its name only when complete: written beside it, synchronized, renamed; else removed.
 class FileToBe {
  public:
   explicit FileToBe(const std::filesystem::path& path) : path_(path) {
@@ -66,7 +66,7 @@ class FileToBe {
     if (::close(std::exchange(descriptor_, -1)) != 0) refuse("bytes that reach the disk", system_message());
     if (::rename(beside_.c_str(), path_.c_str()) != 0) refuse("a name that can be taken", system_message());
     done_ = true;
-    // The new name reaches the disk with the folder. Not all file systems can synchronise one; the file is complete
+    // The new name reaches the disk with the folder. Not all file systems can synchronize one; the file is complete
     // anyway.
     const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
     if (const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); handle >= 0) {

@@ -33,7 +33,7 @@ struct StoredTensor {
 };
 
 /// out[0 .. count) = elements first .. first + count of `tensor` in row-major order, as float: exact for all formats
-/// but F64, which is rounded. Any start and length, also inside a quantised block. `out` is the caller's. Throws Error
+/// but F64, which is rounded. Any start and length, also inside a quantized block. `out` is the caller's. Throws Error
 /// when the range leaves the tensor or when the format cannot be read as float.
 inline void read_floats(const StoredTensor& tensor, std::uint64_t first, std::uint64_t count, float* out) {
   constexpr std::size_t longest_block = 256;

@@ -40,7 +40,7 @@ class SourceTensor {
   std::uint64_t elements() const noexcept { return stored_->elements(); }
   const StoredTensor& stored() const noexcept { return *stored_; }
 
-  /// out[0 .. count) = elements first .. first + count in row-major order, de-quantised and rounded to T. Any range;
+  /// out[0 .. count) = elements first .. first + count in row-major order, de-quantized and rounded to T. Any range;
   /// needs no memory in proportion to it. Throws Error when the range leaves the tensor, the type is not readable, or
   /// the file has changed its size.
   template <Storage T>

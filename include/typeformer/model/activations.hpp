@@ -48,8 +48,6 @@ struct BlockActivations {
   float* y = nullptr;  // [T, d_model] the residual stream out of the block
 };
 
-template <class L>
-constexpr bool one_product = L::layout.parallel&& shares_norm<L::layout>();
 /// Columns of the product that q, k and v come from.
 template <class L>
 constexpr int fused_width = L::qkv_width + (one_product<L> ? L::ffn_in_width : 0);

@@ -1,4 +1,4 @@
-/// Storage for one number per parameter: the weights of a model, its gradients, an optimiser's moments.
+/// Storage for one number per parameter: the weights of a model, its gradients, an optimizer's moments.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -32,18 +32,18 @@ class Block {
       : on_(on), w_(weights), layer_(layer), tables_(tables), pass_(pass), a_(activations) {}
 
   void forward() {
-    if constexpr (L::layout.norm_input) normalise(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);         // [T, d_model]
-    if constexpr (parallel && !one_product<L>) normalise(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);  // [T, d_model]
+    if constexpr (L::layout.norm_input) normalize(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);         // [T, d_model]
+    if constexpr (parallel && !one_product<L>) normalize(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);  // [T, d_model]
     project_heads();                                                                                    // [T, q|k|v]
     attend_tokens();                                                                                    // [T, q_width]
     add_branch(a_.attended, L::q_width, attention_branch(), a_.x, a_.x1);                               // [T, d_model]
     if constexpr (L::cross_attention) {
-      if constexpr (L::layout.norm_input) normalise(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, a_.hc);  // [T, d_model]
+      if constexpr (L::layout.norm_input) normalize(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, a_.hc);  // [T, d_model]
       attend_source();                                                                                   // [T, q_width]
       add_branch(a_.cross_attended, L::q_width, cross_branch(), a_.x1, a_.x2);                           // [T, d_model]
     }
     if constexpr (L::layout.norm_input && !parallel)
-      normalise(Tensor::ln2_weight, a_.h2_norm, a_.x2, a_.h2);                   // [T, d_model]
+      normalize(Tensor::ln2_weight, a_.h2_norm, a_.x2, a_.h2);                   // [T, d_model]
     feed_forward();                                                              // [T, d_ff]
     add_branch(a_.activated, L::dims.d_ff, feed_forward_branch(), a_.x2, a_.y);  // [T, d_model]
   }
@@ -71,11 +71,10 @@ class Block {
 
   static constexpr auto norm_kernel() { return norm_form(fixed<L::norm>); }
   static constexpr auto qk_norm_kernel() { return norm_form(fixed<L::qk_norm.norm>); }
-  static Tensor bias_of(Tensor norm_weight) { return static_cast<Tensor>(static_cast<int>(norm_weight) + 1); }
   const float* vector(Tensor tensor) const { return w_.vector(tensor, layer_); }
   const W* matrix(Tensor tensor) const { return w_.matrix(tensor, layer_); }
 
-  void normalise(Tensor weight, const NormStatistics& kept, const float* x, float* y, const float* residual = nullptr) {
+  void normalize(Tensor weight, const NormStatistics& kept, const float* x, float* y, const float* residual = nullptr) {
     norm_rows(on_, norm_kernel(),
               NormArgs<float>{.y = y,
                               .x = x,
@@ -198,10 +197,10 @@ class Block {
     constexpr auto layout = L::layout;
     if constexpr (layout.norm_output) {
       product(b.value, input, b.weight, vector(b.bias), width, d_model);
-      normalise(b.norm(), b.kept, b.value, y, x);
+      normalize(b.norm(), b.kept, b.value, y, x);
     } else if constexpr (layout.norm_sum) {
       product(b.value, input, b.weight, vector(b.bias), width, d_model, 0, x);
-      normalise(b.norm(), b.kept, b.value, y);
+      normalize(b.norm(), b.kept, b.value, y);
     } else {
       product(y, input, b.weight, vector(b.bias), width, d_model, 0, x);
     }
@@ -278,7 +277,7 @@ class BlockBackward : Block<L, Device, W> {
   float* dvector(Tensor tensor) const { return dw_.vector(tensor, layer_); }
   float* dmatrix(Tensor tensor) const { return dw_.matrix(tensor, layer_); }
 
-  void normalise_backward(Tensor weight, const NormStatistics& kept, const float* x, const float* dy, float* dx,
+  void normalize_backward(Tensor weight, const NormStatistics& kept, const float* x, const float* dy, float* dx,
                           bool accumulate) {
     norm_rows_backward(on_, Base::norm_kernel(),
                        NormBackwardArgs<float>{.dx = dx,
@@ -288,7 +287,7 @@ class BlockBackward : Block<L, Device, W> {
                                                .mean = kept.mean,
                                                .scale = kept.scale,
                                                .dgain = dvector(weight),
-                                               .dbias = dvector(Base::bias_of(weight)),
+                                               .dbias = dvector(bias_of(weight)),
                                                .rows = pass_.tokens,
                                                .width = d_model,
                                                .accumulate = accumulate});
@@ -313,19 +312,19 @@ class BlockBackward : Block<L, Device, W> {
     constexpr auto layout = L::layout;
     const float* dbranch = dx;
     if constexpr (layout.norm_output) {
-      normalise_backward(b.norm(), b.kept, b.value, dx, g_.branch, false);
+      normalize_backward(b.norm(), b.kept, b.value, dx, g_.branch, false);
       dbranch = g_.branch;
     } else if constexpr (layout.norm_sum) {
-      normalise_backward(b.norm(), b.kept, b.value, dx, dx, false);
+      normalize_backward(b.norm(), b.kept, b.value, dx, dx, false);
     }
     product_backward(dinput, dbranch, input, b.weight, b.bias, width, d_model, pass_.tokens);
   }
-  /// Backward of the product that reads a block's (normalised) input h: dx += dh through the norm.
+  /// Backward of the product that reads a block's (normalized) input h: dx += dh through the norm.
   void input_backward(Tensor norm, const NormStatistics& kept, const float* x, Tensor weight, Tensor bias,
                       const float* h, const float* dy, int out, float* dx) {
     if constexpr (L::layout.norm_input) {
       product_backward(g_.h, dy, h, weight, bias, d_model, out, pass_.tokens);
-      normalise_backward(norm, kept, x, g_.h, dx, true);
+      normalize_backward(norm, kept, x, g_.h, dx, true);
     } else {
       product_backward(dx, dy, h, weight, bias, d_model, out, pass_.tokens, true);
     }
@@ -351,7 +350,7 @@ class BlockBackward : Block<L, Device, W> {
     } else if constexpr (parallel) {
       activation_backward(g_.fused, 0);
       product_backward(g_.h, g_.fused, a_.h2, weight, bias, d_model, L::ffn_in_width, pass_.tokens);
-      normalise_backward(Tensor::ln2_weight, a_.h2_norm, a_.x, g_.h, g_.share, false);
+      normalize_backward(Tensor::ln2_weight, a_.h2_norm, a_.x, g_.h, g_.share, false);
     } else {
       activation_backward(g_.fused, 0);
       input_backward(Tensor::ln2_weight, a_.h2_norm, a_.x2, weight, bias, a_.h2, g_.fused, L::ffn_in_width, dx);
@@ -368,7 +367,7 @@ class BlockBackward : Block<L, Device, W> {
       product_backward(g_.h, g_.fused + L::qkv_width, a_.h1, gated ? Tensor::gate_weight : Tensor::up_weight,
                        gated ? Tensor::gate_bias : Tensor::up_bias, d_model, L::ffn_in_width, pass_.tokens, true,
                        fused_width<L>);
-      normalise_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, g_.h, dx, true);
+      normalize_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, g_.h, dx, true);
     } else {
       input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused,
                      L::qkv_width, dx);

@@ -26,7 +26,7 @@ struct StateOptions {
 template <class S, class Device>
 class KVCache {
  public:
-  KVCache(Device& on, const StateOptions& options) : options_(options) {
+  KVCache(Device& on, const StateOptions& options) : on_(&on), options_(options) {
     if (options_.capacity == 0) options_.capacity = S::dims.max_seq;
     check("sequences", options_.sequences);
     check("capacity", options_.capacity);
@@ -48,6 +48,7 @@ class KVCache {
     }
   }
 
+  Device& device() const { return *on_; }
   int sequences() const { return options_.sequences; }
   int capacity() const { return options_.capacity; }
   int chunk() const { return options_.chunk; }
@@ -118,6 +119,7 @@ class KVCache {
       throw Error(operation, "sequence", "0 to " + std::to_string(options_.sequences - 1), std::to_string(sequence));
     return static_cast<std::size_t>(sequence);
   }
+  Device* on_;
   StateOptions options_;
   std::vector<int> lengths_, written_, slots_, reach_;  // written: the most positions since the last reset
   std::vector<Buffer<Device, float>> keys_, values_;

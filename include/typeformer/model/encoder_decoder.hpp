@@ -65,25 +65,11 @@ namespace detail {
 
 template <class M, class Device, class W>
 Stack<typename M::Encoder, Device, W> encoder_of(const Model<M, Device, W>& model) {
-  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(),
-          "encoder.",
-          model.weights().stack("encoder."),
-          table,
-          model.encoder_tables(),
-          model.encoder_position_rows().data()};
+  return {model, "encoder.", model.encoder_tables(), model.encoder_position_rows()};
 }
 template <class M, class Device, class W>
 Stack<typename M::Decoder, Device, W> decoder_of(const Model<M, Device, W>& model) {
-  const W* table = model.weights().stack("").matrix(Tensor::token_embeddings);
-  return {model.device(), "decoder.",     model.weights().stack("decoder."),
-          table,          model.tables(), model.position_rows().data()};
-}
-template <class M, class Device, class W>
-Head<typename M::Decoder, Device, W> decoder_head_of(const Model<M, Device, W>& model) {
-  const auto weights = model.weights().stack("");
-  return {model.device(), weights.matrix(M::Decoder::tied ? Tensor::token_embeddings : Tensor::head_weight),
-          weights.vector(Tensor::head_bias)};
+  return {model, "decoder.", model.tables(), model.position_rows()};
 }
 
 /// Where the queries of each target sequence find the keys of its source.
@@ -136,24 +122,14 @@ struct PairPass {
     source.set(model.device(), from, Encoder::layer_kinds);
     target.set(model.device(), to, Decoder::layer_kinds);
     cross = cross_segments(target.segments(0), to.lengths, from.lengths);
-    encoder = plan<Encoder>(model.device(), source_memory, source.tokens(), 0, keep);
-    decoder = plan<Decoder>(model.device(), target_memory, target.tokens(), source.tokens(), keep);
+    encoder = stack_activations<Encoder>(model.device(), source_memory, source.tokens(), 0, keep, false);
+    decoder = stack_activations<Decoder>(model.device(), target_memory, target.tokens(), source.tokens(), keep, false);
     encoder_of(model).forward(
         source, encoder, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
         [&](int kind) { return source.of_kind(kind); }, no_source, observer);
     decoder_of(model).forward(
         target, decoder, static_cast<KVCache<Decoder, Device>*>(nullptr),  // [T, d_model]
         [&](int kind) { return target_of_kind(kind); }, no_source, observer);
-  }
-
- private:
-  template <class S>
-  static StackActivations plan(Device& on, Workspace<Device>& memory, std::int64_t tokens, std::int64_t source_tokens,
-                               bool keep) {
-    Slab size;
-    plan_stack<S>(size, tokens, source_tokens, keep, false);
-    Slab slab(memory.floats(on, size.used()));
-    return plan_stack<S>(slab, tokens, source_tokens, keep, false);
   }
 };
 
@@ -166,7 +142,7 @@ Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batc
   detail::PairPass<M, Device> pass;
   pass.run(model, source, target, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(model.device(), target.ids.size() * static_cast<std::size_t>(vocab));
-  detail::decoder_head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
+  detail::head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
   return {detail::to_host(model.device(), logits.data(), pass.target.tokens() * vocab), vocab};
 }
@@ -180,8 +156,7 @@ float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& t
   NoObserver observer;
   pass.run(model, source, target, false, observer);
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
-  return detail::decoder_head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr,
-                                             nullptr);
+  return detail::head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
 }
 
 /// The loss, and its gradients through both stacks added to `gradients`.
@@ -204,9 +179,9 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
   const auto floats = std::max(Encoder::backward_floats(pass.source.tokens(), 0),
                                Decoder::backward_floats(pass.target.tokens(), pass.source.tokens()));
   Buffer<Device, float> scratch(on, static_cast<std::size_t>(floats));
-  const float value = detail::decoder_head_of(model).loss(
-      pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
-      M::Decoder::tied ? dtable : shared.matrix(Tensor::head_weight), shared.vector(Tensor::head_bias));
+  const float value = detail::head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
+                                                  M::Decoder::tied ? dtable : shared.matrix(Tensor::head_weight),
+                                                  shared.vector(Tensor::head_bias));
   detail::decoder_of(model).backward(
       pass.target, pass.decoder, [&](int kind) { return pass.target_of_kind(kind); }, in_decoder, dtable,
       dtarget.data(), dsource.data(), scratch.data(), observer);
@@ -223,6 +198,7 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
             Observer observer = {}) {
   using Encoder = typename M::Encoder;
   using Decoder = typename M::Decoder;
+  detail::check_device("encode", model, state);
   detail::check_batch("encode", source, Encoder::dims.vocab);
   detail::check_positions<Encoder>("encode", source);
   if (static_cast<int>(source.lengths.size()) != state.sequences())
@@ -231,10 +207,7 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   pass.set(on, source, Encoder::layer_kinds);
-  detail::Slab size;
-  detail::plan_stack<Encoder>(size, pass.tokens(), 0, false, false);
-  detail::Slab slab(state.workspace().floats(on, size.used()));
-  auto a = detail::plan_stack<Encoder>(slab, pass.tokens(), 0, false, false);
+  auto a = detail::stack_activations<Encoder>(on, state.workspace(), pass.tokens(), 0, false, false);
   detail::encoder_of(model).forward(
       pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
       [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
@@ -266,10 +239,7 @@ StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderSta
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
   const auto cross = cross_segments(pass.segments(0), count, state.source_lengths());
-  Slab size;
-  plan_stack<Decoder>(size, pass.tokens(), 0, false, true);
-  Slab slab(state.workspace().floats(model.device(), size.used()));
-  StackActivations a = plan_stack<Decoder>(slab, pass.tokens(), 0, false, true);
+  auto a = stack_activations<Decoder>(model.device(), state.workspace(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) {
     PassTokens tokens = pass.of_kind(kind);
     tokens.source_tokens = state.source_tokens();
@@ -292,6 +262,7 @@ Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& 
               Observer observer = {}) {
   using Decoder = typename M::Decoder;
   constexpr int vocab = Decoder::dims.vocab;
+  detail::check_device("extend", model, state);
   for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
     if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
       throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
@@ -303,7 +274,7 @@ Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& 
         return detail::extend_once(model, state, batch, first, count, observer);
       },
       [&](std::size_t s, const float* hidden) {
-        detail::finish_row(model.device(), detail::decoder_head_of(model), state.logits(), hidden, s, result, observer);
+        detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
       });
   return result;
 }

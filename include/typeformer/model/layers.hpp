@@ -24,4 +24,8 @@ constexpr void for_each_kind(F&& f) {
     visit_kind<M>(kind, f, std::make_integer_sequence<int, M::layer_kinds>{});
 }
 
+/// A parallel block whose branches read one norm: one product makes q, k, v and the feed-forward network's input.
+template <class L>
+constexpr bool one_product = L::layout.parallel&& shares_norm<L::layout>();
+
 }  // namespace typeformer

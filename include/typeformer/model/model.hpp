@@ -12,7 +12,7 @@
 namespace typeformer::inline TYPEFORMER_ABI {
 
 /// The weights of composition M, in the memory of a Device, matrices stored as Weight. All weights are zero at first:
-/// load (io.hpp) or initialise them. The device must outlive the model. Many threads may run one const model at a time,
+/// load (io.hpp) or initialize them. The device must outlive the model. Many threads may run one const model at a time,
 /// each with a state of its own, when the device serves many (cpu::Device does; a cuda::Device serves one).
 template <class M, class Device_, Storage Weight_ = float>
 class Model {
@@ -53,9 +53,9 @@ class Model {
   Buffer<Device, float> position_rows_, encoder_position_rows_;
 };
 
-/// Sets every weight to its initialiser's values (see Initialiser); equal seeds give equal weights on every device.
+/// Sets every weight to its initializer's values (see Initializer); equal seeds give equal weights on every device.
 template <class M, class Device, Storage W>
-void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
+void initialize(Model<M, Device, W>& model, std::uint64_t seed) {
   int layers = 0;
   for (const Parameter& p : parameters<M>) layers = std::max(layers, p.layer + 1);
   std::uint64_t stream = seed;
@@ -63,11 +63,11 @@ void initialise(Model<M, Device, W>& model, std::uint64_t seed) {
     std::vector<float> values(static_cast<std::size_t>(p.size()));
     stream = detail::random_bits(stream, 0);
     const float deviation =
-        p.initialiser == Initialiser::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
+        p.initializer == Initializer::residual ? .02f / std::sqrt(2.f * static_cast<float>(layers)) : .02f;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (p.initialiser == Initialiser::ones)
+      if (p.initializer == Initializer::ones)
         values[i] = 1.f;
-      else if (p.initialiser != Initialiser::zeros)
+      else if (p.initializer != Initializer::zeros)
         values[i] = deviation * static_cast<float>(detail::normal(stream, i));
     }
     model.weights().set(p, values);

@@ -1,4 +1,4 @@
-/// The parameter table of a composition: one constexpr list that checkpoints, optimisers and reports loop over.
+/// The parameter table of a composition: one constexpr list that checkpoints, optimizers and reports loop over.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -61,9 +61,21 @@ enum class Tensor : std::uint8_t {
   count
 };
 
+/// The bias of a norm whose weight is `norm_weight`: the two stand side by side in the list above.
+constexpr Tensor bias_of(Tensor norm_weight) { return static_cast<Tensor>(static_cast<int>(norm_weight) + 1); }
+static_assert(bias_of(Tensor::embedding_norm_weight) == Tensor::embedding_norm_bias &&
+                  bias_of(Tensor::ln1_weight) == Tensor::ln1_bias &&
+                  bias_of(Tensor::ln1_post_weight) == Tensor::ln1_post_bias &&
+                  bias_of(Tensor::ln_cross_weight) == Tensor::ln_cross_bias &&
+                  bias_of(Tensor::ln_cross_post_weight) == Tensor::ln_cross_post_bias &&
+                  bias_of(Tensor::ln2_weight) == Tensor::ln2_bias &&
+                  bias_of(Tensor::ln2_post_weight) == Tensor::ln2_post_bias &&
+                  bias_of(Tensor::ln_final_weight) == Tensor::ln_final_bias,
+              "a norm's bias must follow its weight in Tensor: bias_of counts on it. Keep them together.");
+
 /// How a parameter starts: N(0, 0.02^2); the same over sqrt(2 n_layers), for what is added to the residual stream
 /// (Radford et al. 2019, section 2.3); ones; zeros.
-enum class Initialiser : std::uint8_t { normal, residual, ones, zeros };
+enum class Initializer : std::uint8_t { normal, residual, ones, zeros };
 
 /// One entry of the table.
 struct Parameter {
@@ -76,7 +88,7 @@ struct Parameter {
   std::int64_t offset = 0;  ///< elements from the start of the matrices or of the vectors
   bool matrix = false;      ///< stored in the weight type; vectors are float
   bool decays = false;      ///< takes part in weight decay
-  Initialiser initialiser = Initialiser::normal;
+  Initializer initializer = Initializer::normal;
 
   constexpr std::int64_t size() const { return rows * columns; }
   /// "decoder.layers.3.attn.q_proj.weight".
@@ -122,7 +134,7 @@ class ParameterWalk {
     if constexpr (M::has_head && !M::tied)
       matrix(Tensor::head_weight, "lm_head.weight", M::dims.vocab, M::dims.d_model);
     if constexpr (M::has_head && M::biases.head)
-      vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initialiser::zeros);
+      vector(Tensor::head_bias, "lm_head.bias", M::dims.vocab, Initializer::zeros);
   }
   constexpr std::int64_t matrices() const { return matrices_; }
   constexpr std::int64_t vectors() const { return vectors_; }
@@ -148,31 +160,30 @@ class ParameterWalk {
   template <class L>
   constexpr void block() {
     constexpr int d = L::dims.d_model;
-    constexpr bool together = L::layout.parallel && shares_norm<L::layout>();
     if constexpr (L::layout.norm_input || L::layout.norm_sum)
       norm<L::norm>(Tensor::ln1_weight, "ln1.weight", "ln1.bias", d);
     projections(L::q_width, L::kv_width, d, L::biases.qkv);
-    if constexpr (together) feed_forward_input<L>(true);
+    if constexpr (one_product<L>) feed_forward_input<L>(true);
     qk_norms<L>();
-    matrix(Tensor::output_weight, "attn.output_proj.weight", d, L::q_width, Initialiser::residual);
-    if constexpr (L::biases.output) vector(Tensor::output_bias, "attn.output_proj.bias", d, Initialiser::zeros);
+    matrix(Tensor::output_weight, "attn.output_proj.weight", d, L::q_width, Initializer::residual);
+    if constexpr (L::biases.output) vector(Tensor::output_bias, "attn.output_proj.bias", d, Initializer::zeros);
     if constexpr (L::layout.norm_output) norm<L::norm>(Tensor::ln1_post_weight, "ln1_post.weight", "ln1_post.bias", d);
     if constexpr (L::cross_attention) cross<L>();
-    if constexpr ((L::layout.norm_input && !together) || L::layout.norm_sum)
+    if constexpr ((L::layout.norm_input && !one_product<L>) || L::layout.norm_sum)
       norm<L::norm>(Tensor::ln2_weight, "ln2.weight", "ln2.bias", d);
-    if constexpr (!together) feed_forward_input<L>(false);
-    matrix(Tensor::down_weight, "ffn.down_proj.weight", d, L::dims.d_ff, Initialiser::residual);
-    if constexpr (L::biases.feed_forward) vector(Tensor::down_bias, "ffn.down_proj.bias", d, Initialiser::zeros);
+    if constexpr (!one_product<L>) feed_forward_input<L>(false);
+    matrix(Tensor::down_weight, "ffn.down_proj.weight", d, L::dims.d_ff, Initializer::residual);
+    if constexpr (L::biases.feed_forward) vector(Tensor::down_bias, "ffn.down_proj.bias", d, Initializer::zeros);
     if constexpr (L::layout.norm_output) norm<L::norm>(Tensor::ln2_post_weight, "ln2_post.weight", "ln2_post.bias", d);
   }
   constexpr void projections(int q_width, int kv_width, int d, bool biased) {
     matrix(Tensor::q_weight, "attn.q_proj.weight", q_width, d);
-    matrix(Tensor::k_weight, "attn.k_proj.weight", kv_width, d, Initialiser::normal, true);
-    matrix(Tensor::v_weight, "attn.v_proj.weight", kv_width, d, Initialiser::normal, true);
+    matrix(Tensor::k_weight, "attn.k_proj.weight", kv_width, d, Initializer::normal, true);
+    matrix(Tensor::v_weight, "attn.v_proj.weight", kv_width, d, Initializer::normal, true);
     if (!biased) return;
-    vector(Tensor::q_bias, "attn.q_proj.bias", q_width, Initialiser::zeros);
-    vector(Tensor::k_bias, "attn.k_proj.bias", kv_width, Initialiser::zeros, true);
-    vector(Tensor::v_bias, "attn.v_proj.bias", kv_width, Initialiser::zeros, true);
+    vector(Tensor::q_bias, "attn.q_proj.bias", q_width, Initializer::zeros);
+    vector(Tensor::k_bias, "attn.k_proj.bias", kv_width, Initializer::zeros, true);
+    vector(Tensor::v_bias, "attn.v_proj.bias", kv_width, Initializer::zeros, true);
   }
   template <class L>
   constexpr void qk_norms() {
@@ -188,14 +199,14 @@ class ParameterWalk {
       norm<L::norm>(Tensor::ln_cross_weight, "ln_cross.weight", "ln_cross.bias", d);
     matrix(Tensor::cross_q_weight, "cross.q_proj.weight", L::q_width, d);
     matrix(Tensor::cross_k_weight, "cross.k_proj.weight", L::kv_width, d);
-    matrix(Tensor::cross_v_weight, "cross.v_proj.weight", L::kv_width, d, Initialiser::normal, true);
+    matrix(Tensor::cross_v_weight, "cross.v_proj.weight", L::kv_width, d, Initializer::normal, true);
     if constexpr (L::biases.qkv) {
-      vector(Tensor::cross_q_bias, "cross.q_proj.bias", L::q_width, Initialiser::zeros);
-      vector(Tensor::cross_k_bias, "cross.k_proj.bias", L::kv_width, Initialiser::zeros);
-      vector(Tensor::cross_v_bias, "cross.v_proj.bias", L::kv_width, Initialiser::zeros, true);
+      vector(Tensor::cross_q_bias, "cross.q_proj.bias", L::q_width, Initializer::zeros);
+      vector(Tensor::cross_k_bias, "cross.k_proj.bias", L::kv_width, Initializer::zeros);
+      vector(Tensor::cross_v_bias, "cross.v_proj.bias", L::kv_width, Initializer::zeros, true);
     }
-    matrix(Tensor::cross_output_weight, "cross.output_proj.weight", d, L::q_width, Initialiser::residual);
-    if constexpr (L::biases.output) vector(Tensor::cross_output_bias, "cross.output_proj.bias", d, Initialiser::zeros);
+    matrix(Tensor::cross_output_weight, "cross.output_proj.weight", d, L::q_width, Initializer::residual);
+    if constexpr (L::biases.output) vector(Tensor::cross_output_bias, "cross.output_proj.bias", d, Initializer::zeros);
     if constexpr (L::layout.norm_output)
       norm<L::norm>(Tensor::ln_cross_post_weight, "ln_cross_post.weight", "ln_cross_post.bias", d);
   }
@@ -203,37 +214,37 @@ class ParameterWalk {
   constexpr void feed_forward_input(bool after_qkv) {
     constexpr int d = L::dims.d_model, d_ff = L::dims.d_ff;
     constexpr bool gated = policy_t<L::activation>::gated;
-    if constexpr (gated) matrix(Tensor::gate_weight, "ffn.gate_proj.weight", d_ff, d, Initialiser::normal, after_qkv);
-    matrix(Tensor::up_weight, "ffn.up_proj.weight", d_ff, d, Initialiser::normal, gated || after_qkv);
+    if constexpr (gated) matrix(Tensor::gate_weight, "ffn.gate_proj.weight", d_ff, d, Initializer::normal, after_qkv);
+    matrix(Tensor::up_weight, "ffn.up_proj.weight", d_ff, d, Initializer::normal, gated || after_qkv);
     if constexpr (L::biases.feed_forward) {
-      if constexpr (gated) vector(Tensor::gate_bias, "ffn.gate_proj.bias", d_ff, Initialiser::zeros);
-      vector(Tensor::up_bias, "ffn.up_proj.bias", d_ff, Initialiser::zeros, gated);
+      if constexpr (gated) vector(Tensor::gate_bias, "ffn.gate_proj.bias", d_ff, Initializer::zeros);
+      vector(Tensor::up_bias, "ffn.up_proj.bias", d_ff, Initializer::zeros, gated);
     }
   }
   template <auto Norm>
   constexpr void norm(Tensor weight, std::string_view weight_name, std::string_view bias_name, std::int64_t width) {
     if constexpr (Norm.gain != Gain::none)
-      vector(weight, weight_name, width, Norm.gain == Gain::one_plus ? Initialiser::zeros : Initialiser::ones);
+      vector(weight, weight_name, width, Norm.gain == Gain::one_plus ? Initializer::zeros : Initializer::ones);
     if constexpr (Norm.bias)
-      vector(static_cast<Tensor>(static_cast<int>(weight) + 1), bias_name, width, Initialiser::zeros);
+      vector(static_cast<Tensor>(static_cast<int>(weight) + 1), bias_name, width, Initializer::zeros);
   }
 
   constexpr void matrix(Tensor tensor, std::string_view suffix, std::int64_t rows, std::int64_t columns,
-                        Initialiser initialiser = Initialiser::normal, bool follows = false) {
+                        Initializer initializer = Initializer::normal, bool follows = false) {
     if (!follows) matrices_ = aligned(matrices_);
-    put({tensor, stack_, layer_, suffix, rows, columns, matrices_, true, true, initialiser});
+    put({tensor, stack_, layer_, suffix, rows, columns, matrices_, true, true, initializer});
     matrices_ += rows * columns;
   }
   /// A matrix of numbers that kernels read as float.
   constexpr void table(Tensor tensor, std::string_view suffix, std::int64_t rows, std::int64_t columns) {
     vectors_ = aligned(vectors_);
-    put({tensor, stack_, layer_, suffix, rows, columns, vectors_, false, false, Initialiser::normal});
+    put({tensor, stack_, layer_, suffix, rows, columns, vectors_, false, false, Initializer::normal});
     vectors_ += rows * columns;
   }
-  constexpr void vector(Tensor tensor, std::string_view suffix, std::int64_t size, Initialiser initialiser,
+  constexpr void vector(Tensor tensor, std::string_view suffix, std::int64_t size, Initializer initializer,
                         bool follows = false) {
     if (!follows) vectors_ = aligned(vectors_);
-    put({tensor, stack_, layer_, suffix, size, 1, vectors_, false, false, initialiser});
+    put({tensor, stack_, layer_, suffix, size, 1, vectors_, false, false, initializer});
     vectors_ += size;
   }
   constexpr void put(const Parameter& parameter) {

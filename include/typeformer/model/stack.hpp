@@ -61,6 +61,16 @@ StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source
   return a;
 }
 
+/// The activations of a pass in the memory of `workspace`, which grows to what they need.
+template <class S, class Device>
+StackActivations stack_activations(Device& on, Workspace<Device>& workspace, std::int64_t tokens,
+                                   std::int64_t source_tokens, bool keep, bool cached) {
+  Slab size;  // counts
+  plan_stack<S>(size, tokens, source_tokens, keep, cached);
+  Slab slab(workspace.floats(on, size.used()));
+  return plan_stack<S>(slab, tokens, source_tokens, keep, cached);
+}
+
 /// One stack of a model with the weights and tables it reads.
 template <class S, class Device, class W>
 class Stack {
@@ -69,9 +79,13 @@ class Stack {
 
  public:
   static constexpr int d_model = S::dims.d_model;
-  Stack(Device& on, std::string_view name, const StackView<const W>& weights, const W* token_table,
-        const std::vector<PositionTables<Device>>& tables, const float* position_rows)
-      : on_(on), name_(name), w_(weights), token_table_(token_table), tables_(tables), position_rows_(position_rows) {}
+  /// `name`: of the stack in the parameter table.
+  template <class M>
+  Stack(const Model<M, Device, W>& model, std::string_view name, const std::vector<PositionTables<Device>>& tables,
+        const Buffer<Device, float>& position_rows)
+      : on_(model.device()), name_(name), w_(model.weights().stack(name)),
+        token_table_(model.weights().stack("").matrix(Tensor::token_embeddings)), tables_(tables),
+        position_rows_(position_rows.data()) {}
 
   /// Token ids to hidden states: a.hidden and a.normed. `cache`: null, or where keys and values are written and read.
   /// per_kind(kind) gives the PassTokens of a kind; cross(layer, activations) may redirect cross-attention's keys and
@@ -207,7 +221,6 @@ class Stack {
                                                .rows = rows,
                                                .width = d_model});
   }
-  static Tensor bias_of(Tensor weight) { return static_cast<Tensor>(static_cast<int>(weight) + 1); }
   template <class L, class Observer>
   void observe_block(Observer& observer, int layer, const BlockActivations& a, std::int64_t tokens) {
     observer(Observed{name_, "attention", layer, a.attended, tokens, L::q_width});

@@ -34,6 +34,8 @@ class State : public KVCache<M, Device> {
       : KVCache<M, Device>(model.device(), options) {
     detail::check_capacity<M>(this->capacity());
   }
+
+  // --- for the passes of model/ ---
   detail::PassArrays<Device>& pass() { return pass_; }
   detail::Workspace<Device>& workspace() { return workspace_; }
   detail::Workspace<Device>& logits() { return logits_; }
@@ -56,15 +58,23 @@ namespace detail {
 
 template <class M, class Device, class W>
 Stack<M, Device, W> stack_of(const Model<M, Device, W>& model) {
-  const auto weights = model.weights().stack("");
-  return {model.device(), "",
-          weights,        weights.matrix(Tensor::token_embeddings),
-          model.tables(), model.position_rows().data()};
+  return {model, "", model.tables(), model.position_rows()};
 }
+
+/// The stack that speaks: the only one, or the decoder.
+template <class M>
+struct SpeakingStack {
+  using Type = M;
+};
+template <EncoderDecoderComposition M>
+struct SpeakingStack<M> {
+  using Type = typename M::Decoder;
+};
 template <class M, class Device, class W>
-Head<M, Device, W> head_of(const Model<M, Device, W>& model) {
+Head<typename SpeakingStack<M>::Type, Device, W> head_of(const Model<M, Device, W>& model) {
+  constexpr bool tied = SpeakingStack<M>::Type::tied;
   const auto weights = model.weights().stack("");
-  return {model.device(), weights.matrix(M::tied ? Tensor::token_embeddings : Tensor::head_weight),
+  return {model.device(), weights.matrix(tied ? Tensor::token_embeddings : Tensor::head_weight),
           weights.vector(Tensor::head_bias)};
 }
 
@@ -88,10 +98,7 @@ StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassA
   check_batch("forward", batch, M::dims.vocab);
   check_positions<M>("forward", batch);
   pass.set(model.device(), batch, M::layer_kinds);
-  Slab size;
-  plan_stack<M>(size, pass.tokens(), 0, keep, false);
-  Slab slab(workspace.floats(model.device(), size.used()));
-  StackActivations a = plan_stack<M>(slab, pass.tokens(), 0, keep, false);
+  auto a = stack_activations<M>(model.device(), workspace, pass.tokens(), 0, keep, false);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, static_cast<KVCache<M, Device>*>(nullptr), per_kind, no_source, observer);
   return a;
@@ -181,13 +188,17 @@ StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>&
                              std::span<const int> first, std::span<const int> count, Observer& observer) {
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
-  Slab size;
-  plan_stack<M>(size, pass.tokens(), 0, false, true);
-  Slab slab(state.workspace().floats(model.device(), size.used()));
-  StackActivations a = plan_stack<M>(slab, pass.tokens(), 0, false, true);
+  auto a = stack_activations<M>(model.device(), state.workspace(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
   return a;
+}
+
+/// A state lies in the memory of one device object.
+template <class M, class Device, class W, class S>
+void check_device(std::string_view operation, const Model<M, Device, W>& model, const KVCache<S, Device>& cache) {
+  if (&model.device() != &cache.device())
+    throw Error(operation, "state", "a state made for a model on this device", "one of another device");
 }
 
 template <class S, class Device>
@@ -258,6 +269,7 @@ requires(M::has_head && !M::cross_attention) Logits
   Logits result{
       std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
       M::dims.vocab};
+  detail::check_device("extend", model, state);
   detail::extend_in_chunks(
       static_cast<KVCache<M, Device>&>(state), batch,
       [&](std::span<const int> first, std::span<const int> count) {

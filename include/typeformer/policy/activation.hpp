@@ -174,19 +174,21 @@ struct Gated {
   requires std::same_as<std::invoke_result_t<const Activation&, T>, T> TYPEFORMER_HD T derivative_up(T gate, T)
   const { return activation(gate); }
 };
-using GLU = Gated<Sigmoid>;   ///< Dauphin et al. 2016, arXiv:1612.08083
-using LiGLU = Gated<Linear>;  ///< bilinear
-using ReGLU = Gated<ReLU>;
-using GeGLU = Gated<GELU>;
+using GLU = Gated<Sigmoid>;         ///< Dauphin et al. 2016, arXiv:1612.08083
+using LiGLU = Gated<Linear>;        ///< bilinear
+using ReGLU = Gated<ReLU>;          ///< Shazeer 2020, eq. 5
+using GeGLU = Gated<GELU>;          ///< Shazeer 2020, eq. 5
 using GeGLUTanh = Gated<GELUTanh>;  ///< T5 v1.1, Gemma
 using SwiGLU = Gated<SiLU>;         ///< Llama, Mistral, Qwen, OLMo
 
+/// y = f(x): p(x), and f'(x) as p.derivative(x).
 template <class P>
 concept PlainActivation = requires(const P p, float v) {
   requires !P::gated;
   { p(v) } -> std::same_as<float>;
   { p.derivative(v) } -> std::same_as<float>;
 };
+/// y = f(gate, up): p(gate, up), and its partial derivatives.
 template <class P>
 concept GatedActivation = requires(const P p, float v) {
   requires P::gated;

@@ -22,6 +22,7 @@ constexpr GQA MHA(int heads, int head_dim = 0) { return {.heads = heads, .kv_hea
 /// Multi-query attention: one key and value head for all. Shazeer 2019, arXiv:1911.02150.
 constexpr GQA MQA(int heads, int head_dim = 0) { return {.heads = heads, .kv_heads = 1, .head_dim = head_dim}; }
 
+/// What an attention policy must give: GQA's fields, with the same meaning.
 template <class P>
 concept AttentionPolicy = requires(const P p) {
   { p.heads } -> std::convertible_to<int>;
@@ -35,7 +36,7 @@ concept AttentionPolicy = requires(const P p) {
 /// Gemma 3); one head, weights per head (Cohere, Chameleon); all heads together (OLMo 2).
 enum class QKWidth { head, head_own_weights, all_heads };
 
-/// Option: query and key are normalised before the dot product. Henry et al. 2020, arXiv:2010.04245.
+/// Option: query and key are normalized before the dot product. Henry et al. 2020, arXiv:2010.04245.
 template <auto Norm>
 struct QKNorm {
   QKWidth width = QKWidth::head;
@@ -43,6 +44,7 @@ struct QKNorm {
   static constexpr auto norm = Norm;
 };
 
+/// An option that normalizes query and key: QKNorm's members.
 template <class P>
 concept QKNormOption = requires(const P p) {
   { p.width } -> std::convertible_to<QKWidth>;

@@ -37,7 +37,7 @@ struct Rejected : ExplainRules<slots_ok<D, Norm, Activation, Position, Attention
   static constexpr auto pattern = UniformLayers{};
   static_assert(
       NormPolicy<policy_t<Norm>>,
-      "argument 2 must be a norm such as RMSNorm{} or LayerNorm{}: every block normalises its rows. Your own needs "
+      "argument 2 must be a norm such as RMSNorm{} or LayerNorm{}: every block normalizes its rows. Your own needs "
       "centered, gain, bias, scale, normalize and normalize_backward.");
   static_assert(
       ActivationPolicy<policy_t<Activation>>,
@@ -163,6 +163,7 @@ struct EncoderDecoder
   static constexpr std::string_view name = DecoderStack::name;
 };
 
+/// An EncoderDecoder of two accepted stacks, or a type derived from one.
 template <class M>
 concept EncoderDecoderComposition = requires {
   requires M::is_encoder_decoder;

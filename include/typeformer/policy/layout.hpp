@@ -40,7 +40,7 @@ concept BlockLayout = requires {
   { P::final_norm } -> std::convertible_to<bool>;   // N after the last block
 };
 
-/// True when attention and feed-forward read one and the same normalised input.
+/// True when attention and feed-forward read one and the same normalized input.
 template <auto Layout>
 constexpr bool shares_norm() {
   if constexpr (requires { Layout.shared_norm; })

@@ -84,6 +84,7 @@ template <class P>
 concept MaskPolicy = requires(const P p, int i, const MaskData data) {
   { p.sees(i, i, data) } -> std::same_as<bool>;
 };
+/// A mask that tells which keys a range of queries can see: see KeySpan.
 template <class P>
 concept MaskWithSpan = MaskPolicy<P> && requires(const P p, int i, const MaskData data) {
   { p.span(i, i, i, data) } -> std::same_as<KeySpan>;

@@ -1,4 +1,4 @@
-/// Slot 2 of a Transformer: how a row of activations is normalised.
+/// Slot 2 of a Transformer: how a row of activations is normalized.
 ///
 /// Every norm is y = gain * normalize(x - mean?, scale(mean square)) + bias, row by row: a policy gives the formulas
 /// and their derivative, a kernel the sums over the row, the learned gain and the bias.
@@ -100,6 +100,7 @@ struct NormForm {
   Policy policy;
 };
 
+/// The kernel form of a policy value.
 template <auto Norm>
 requires NormPolicy<policy_t<Norm>>
 constexpr auto norm_form(Fixed<Norm>) { return NormForm<policy_t<Norm>, Norm.gain, Norm.bias>{Norm}; }

@@ -1,4 +1,4 @@
-/// What may follow the slots of a Transformer, in any order. Each option is recognised by its own concept.
+/// What may follow the slots of a Transformer, in any order. Each option is recognized by its own concept.
 #pragma once
 #include <concepts>
 #include <string_view>
@@ -86,14 +86,19 @@ struct CrossAttention {
   static constexpr auto cross_mask = Mask;  ///< which source positions a target position sees
 };
 
+// An option is recognized by its members alone, so that a user's own struct with the same members is one too.
+
+/// The head reads the embedding table: TiedEmbeddings.
 template <class P>
 concept TieOption = requires(const P p) {
   { p.tied } -> std::convertible_to<bool>;
 };
+/// The model ends with its hidden states: NoHead.
 template <class P>
 concept HeadOption = requires(const P p) {
   { p.no_head } -> std::convertible_to<bool>;
 };
+/// Which matrix products add a bias: Biases.
 template <class P>
 concept BiasOption = requires(const P p) {
   { p.qkv } -> std::convertible_to<bool>;
@@ -101,27 +106,33 @@ concept BiasOption = requires(const P p) {
   { p.feed_forward } -> std::convertible_to<bool>;
   { p.head } -> std::convertible_to<bool>;
 };
+/// Embeddings are multiplied by a number: EmbeddingScale.
 template <class P>
 concept EmbeddingScaleOption = requires(const P p) {
   { p.embedding_factor } -> std::convertible_to<float>;
 };
+/// Embeddings are normalized: EmbeddingNorm.
 template <class P>
 concept EmbeddingNormOption = requires {
   requires NormPolicy<std::remove_cvref_t<decltype(P::embedding_norm)>>;
 };
+/// Logits are multiplied by a number: LogitScale.
 template <class P>
 concept LogitScaleOption = requires(const P p) {
   { p.logit_factor } -> std::convertible_to<float>;
 };
+/// Logits are capped: FinalSoftcap.
 template <class P>
 concept FinalSoftcapOption = requires(const P p) {
   { p.final_cap } -> std::convertible_to<float>;
 };
+/// Layers attend to an encoder's output: CrossAttention.
 template <class P>
 concept CrossAttentionOption = requires(const P p) {
   { p.cross_attention } -> std::convertible_to<bool>;
   requires MaskPolicy<std::remove_cvref_t<decltype(P::cross_mask)>>;
 };
+/// The model has a name: Name.
 template <class P>
 concept NameOption = requires(const P p) {
   std::string_view(p.name);

@@ -12,6 +12,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
+/// Where a position policy acts: nowhere, on the embeddings before the first block, on queries and keys, or on scores.
 enum class ActsOn { nothing, embedding, query_key, score };
 
 /// NoPE: causal attention alone tells the order. Kazemnejad et al. 2023, arXiv:2305.19466.

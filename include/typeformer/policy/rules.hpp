@@ -193,7 +193,7 @@ struct parallel_branches_read_a_norm {
   template <bool passed>
   struct explain {
     static_assert(passed,
-                  "a parallel block layout must have norm_input: attention and feed-forward both read the normalised "
+                  "a parallel block layout must have norm_input: attention and feed-forward both read the normalized "
                   "input of the block. Set the layout's norm_input, or parallel to false.");
   };
 };

@@ -1,6 +1,7 @@
 /// An architecture as C++ source: the alias that a reader pastes into his program.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "typeformer/report/architecture.hpp"
@@ -8,6 +9,22 @@
 namespace typeformer::inline TYPEFORMER_ABI {
 
 namespace detail {
+
+/// A text as a C++ string literal.
+inline std::string string_source(std::string_view text) {
+  std::string source = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      source.append(1, '\\').append(1, c);
+    else if (byte < 0x20 || byte == 0x7f)  // octal: three digits end it, whatever follows
+      source.append({'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
+                     static_cast<char>('0' + byte % 8)});
+    else
+      source += c;
+  }
+  return source + '"';
+}
 
 /// `Kind{.field = value, ...}` with the fields that were added.
 class PolicySource {
@@ -128,7 +145,7 @@ inline std::vector<std::string> argument_sources(const StackInfo& s, const std::
   factor_option(arguments, "LogitScale", s.logit_scale, LogitScale{}.of(s.dims.d_model));
   option(s.final_softcap != 0.f, "FinalSoftcap{" + float_text(s.final_softcap) + "}");
   if (s.local) arguments.push_back(local_source(*s.local, s));
-  option(!name.empty(), "Name{\"" + name + "\"}");
+  option(!name.empty(), "Name{" + string_source(name) + "}");
   return arguments;
 }
 

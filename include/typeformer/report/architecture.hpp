@@ -35,6 +35,7 @@ struct MaskInfo {
   std::string kind = "Causal";
   int size = 0;
 };
+/// The norm on query and key, kind "NoNorm" when there is none; see QKNorm.
 struct QKNormInfo {
   NormInfo norm;
   QKWidth width = QKWidth::head;

@@ -41,6 +41,8 @@ struct NamedCosts {
   StackCosts costs;
 };
 
+/// What describe prints, as data: parameters by group, FLOPs and bytes per token, the operations of each kind of layer,
+/// and how the sizes stand to the field's.
 struct Description {
   std::string name, alias;
   std::int64_t parameters = 0;

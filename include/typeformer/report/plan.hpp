@@ -120,12 +120,12 @@ void prepare_heads(Device& on, const Norm&, const Rotation<pairs>& rotation, con
   on.reads(a.q_bias, 1, false);
   on.reads(a.k_gain, 1, false);
   on.reads(a.k_bias, 1, false);
-  constexpr bool normalises = !std::is_same_v<std::remove_cvref_t<decltype(Norm::policy)>, NoNorm>;
+  constexpr bool normalizes = !std::is_same_v<std::remove_cvref_t<decltype(Norm::policy)>, NoNorm>;
   on.does(true, "splits q, k, v");
-  on.does(normalises && !a.norm_after_rope, norm_text<Norm>() + " of q and k");
+  on.does(normalizes && !a.norm_after_rope, norm_text<Norm>() + " of q and k");
   on.does(rotation.width > 0, "RoPE of " + std::to_string(rotation.width) + " of " + std::to_string(a.head_dim) +
                                   " channels, pairs " + text_of(pairs));
-  on.does(normalises && a.norm_after_rope, norm_text<Norm>() + " of q and k");
+  on.does(normalizes && a.norm_after_rope, norm_text<Norm>() + " of q and k");
   on.does(a.kv_row, "writes k and v to the cache");
 }
 template <class Mask, class Score>

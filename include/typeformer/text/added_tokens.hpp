@@ -22,7 +22,7 @@ struct AddedToken {
   bool single_word = false;  ///< found only where no word character touches it
   bool lstrip = false;       ///< takes the white space before it
   bool rstrip = false;       ///< takes the white space behind it
-  bool normalized = false;   ///< searched in the normalised text instead of the original
+  bool normalized = false;   ///< searched in the normalized text instead of the original
 };
 
 /// Finds a set of added tokens in a text: leftmost first, the longest of several, in time linear in the text.

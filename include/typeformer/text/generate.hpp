@@ -17,6 +17,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
+/// How a prompt is continued: SamplingOptions, and when to stop.
 struct GenerateOptions {
   int max_tokens = 256;     ///< 0 or less: the prompt is read, nothing is generated
   float temperature = 0.f;  ///< 0: greedy; see SamplingOptions
@@ -52,9 +53,10 @@ inline std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, std::str
   return tokenizer.encode(rendered, {.add_bos = false, .add_eos = false});
 }
 
-/// Continues the ids. on_text(piece) gets whole characters as soon as they are certain. `state` must be empty or hold a
-/// prefix that the ids continue. Throws Error, before anything changes, when there are no ids, they exceed the state's
-/// capacity, or an option is out of range.
+/// Continues the ids. on_text(piece) gets whole characters as soon as they are certain; an id that is no token (a row
+/// that the model's vocabulary was padded with) has no text. `state` must be empty or hold a prefix that the ids
+/// continue. Throws Error, before anything changes, when there are no ids, they exceed the state's capacity, or an
+/// option is out of range.
 template <Composition M, class Device, Storage W, class OnText>
 Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, const Tokenizer& tokenizer,
                     std::span<const std::int32_t> ids, const GenerateOptions& options, OnText&& on_text) {
@@ -87,7 +89,7 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, c
     result.stopped = stops(id);
     if (result.stopped) break;
     result.ids.push_back(id);
-    say(decoder.next(id));
+    if (tokenizer.has(id)) say(decoder.next(id));
     if (static_cast<int>(result.ids.size()) == options.max_tokens || state.length() == state.capacity()) break;
     logits = extend(model, state, std::span(&id, 1));
   }

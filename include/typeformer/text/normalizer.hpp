@@ -1,4 +1,4 @@
-/// Unicode normalisation before tokenisation.
+/// Unicode normalization before tokenisation.
 #pragma once
 #include <cstdlib>
 #include <memory>
@@ -15,7 +15,7 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 /// What a tokenizer does to a text before it cuts it.
 enum class Normalization { none, nfc };
 
-/// True when normalisation cannot change the text: NFC keeps everything below U+0300.
+/// True when normalization cannot change the text: NFC keeps everything below U+0300.
 inline bool surely_normalized(std::string_view text) {
   for (const char byte : text) {
     if (static_cast<unsigned char>(byte) >= 0xcc) return false;  // the lead byte of U+0300

@@ -61,6 +61,8 @@ class Tokenizer {
   std::string_view spelling_of(std::int32_t id) const;
   /// The id of a token by its spelling, e.g. "<|im_end|>"; nothing when there is no such token.
   std::optional<std::int32_t> id_of(std::string_view spelling) const;
+  /// True for the id of a token. Models may have more rows than their tokenizer has tokens (padding).
+  bool has(std::int32_t id) const noexcept;
   /// True for control tokens. Throws Error for an id that is no token.
   bool is_special(std::int32_t id) const;
 

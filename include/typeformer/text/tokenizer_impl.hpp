@@ -147,6 +147,7 @@ TYPEFORMER_INLINE std::string_view Tokenizer::spelling_of(std::int32_t id) const
 TYPEFORMER_INLINE std::optional<std::int32_t> Tokenizer::id_of(std::string_view spelling) const {
   return parts_->vocabulary.id_of(spelling);
 }
+TYPEFORMER_INLINE bool Tokenizer::has(std::int32_t id) const noexcept { return parts_->vocabulary.find(id) != nullptr; }
 TYPEFORMER_INLINE bool Tokenizer::is_special(std::int32_t id) const { return text::token_of(*parts_, id).special; }
 
 TYPEFORMER_INLINE std::int32_t Tokenizer::vocab_size() const noexcept { return parts_->vocabulary.size(); }

@@ -28,7 +28,7 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 struct TokenizerParts {
   Vocabulary vocabulary;
   std::vector<AddedToken> added_tokens;      ///< in file order; index_added_tokens() makes them findable
-  AddedTokenSearch added, added_normalized;  ///< searched in the text; in the normalised text between the former
+  AddedTokenSearch added, added_normalized;  ///< searched in the text; in the normalized text between the former
   Normalization normalization = Normalization::none;
   PreTokenizer pre_tokenizer;
   bool byte_level_alone = false;  ///< the pre-tokenizer is ByteLevel and no Sequence

@@ -17,7 +17,7 @@ struct UnicodeRange {
   char category[3];
 };
 
-/// In ascending order. Source: DerivedGeneralCategory.txt of Unicode 16.
+/// In ascending order.
 inline constexpr UnicodeRange newer_unicode[] = {
     {0x897, 0x897, "Mn"},     {0xcf3, 0xcf3, "Mc"},     {0xece, 0xece, "Mn"},     {0x1b4e, 0x1b4f, "Po"},
     {0x1b7f, 0x1b7f, "Po"},   {0x1c89, 0x1c89, "Lu"},   {0x1c8a, 0x1c8a, "Ll"},   {0x2427, 0x2429, "So"},

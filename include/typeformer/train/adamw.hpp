@@ -57,7 +57,7 @@ inline void check_adamw(const AdamWOptions& o) {
 
 }  // namespace detail
 
-/// The optimiser of a model of composition M: its moments, in float, in the device's memory.
+/// The optimizer of a model of composition M: its moments, in float, in the device's memory.
 template <class M, class Device>
 class AdamW {
  public:
@@ -76,7 +76,7 @@ class AdamW {
             float gradient_scale = 1.f) {
     static_assert(
         std::is_same_v<W, float>,
-        "an optimiser updates master weights in float: an update is often smaller than half a unit in the "
+        "an optimizer updates master weights in float: an update is often smaller than half a unit in the "
         "last place of bf16 or f16 and would be lost. Train a Model<M, Device, float> and round a copy of it.");
     check("learning_rate", "a finite number of 0 or more", learning_rate, learning_rate >= 0.f);
     check("gradient_scale", "a finite number", gradient_scale, true);

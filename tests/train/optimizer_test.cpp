@@ -42,22 +42,22 @@ TEST_CASE("AdamW follows PyTorch's for every parameter, with decay for matrices 
     cpu::Device device(2);
     Model<Tiny, cpu::Device> model(device);
     fill(model.weights(), start);
-    AdamW optimiser(model, {.beta1 = c["beta1"], .beta2 = c["beta2"], .eps = c["eps"], .weight_decay = c["decay"]});
+    AdamW optimizer(model, {.beta1 = c["beta1"], .beta2 = c["beta2"], .eps = c["eps"], .weight_decay = c["decay"]});
     Gradients<Tiny, cpu::Device> gradients(device);
     std::vector<double> sizes(start.size(), 0.);  // the running mean of |g|: what m's rounding errors are relative to
     for (std::size_t t = 0; t < c["steps"].size(); ++t) {
       const auto& expected = c["steps"][t];
       const auto gradient = floats(table["gradients"][t]);
       fill(gradients, gradient);
-      optimiser.step(model, gradients, expected["learning_rate"].get<float>());
-      CHECK(optimiser.steps() == static_cast<int>(t) + 1);
+      optimizer.step(model, gradients, expected["learning_rate"].get<float>());
+      CHECK(optimizer.steps() == static_cast<int>(t) + 1);
       const double beta1 = c["beta1"];
       for (std::size_t j = 0; j < sizes.size(); ++j)
         sizes[j] = beta1 * sizes[j] + (1 - beta1) * std::fabs(double{gradient[j]});
       for (const Parameter& p : parameters<Tiny>) {
         if (!p.decays && c["decay"].get<double>() != 0) continue;  // the table's numbers have decayed
-        const auto weight = model.weights().get(p), m = optimiser.first_moments().get(p),
-                   v = optimiser.second_moments().get(p);
+        const auto weight = model.weights().get(p), m = optimizer.first_moments().get(p),
+                   v = optimizer.second_moments().get(p);
         for (std::size_t i = 0; i < weight.size(); ++i) {
           const auto j = i % start.size();
           const double w = expected["weight"][j], second = expected["v"][j];
@@ -76,22 +76,22 @@ TEST_CASE("weight decay reaches matrices and embeddings, and nothing else") {
   cpu::Device device(1);
   Model<Tiny, cpu::Device> model(device);
   fill(model.weights(), {.5f});
-  AdamW optimiser(model, {.weight_decay = .5f});
+  AdamW optimizer(model, {.weight_decay = .5f});
   const Gradients<Tiny, cpu::Device> none(device);
-  optimiser.step(model, none, .1f);
+  optimizer.step(model, none, .1f);
   for (const Parameter& p : parameters<Tiny>) {
     CAPTURE(p.name());
     const float expected = p.name().ends_with("bias") || p.name().find("ln") != std::string::npos ? .5f : .475f;
     for (const float weight : model.weights().get(p)) CHECK(weight == doctest::Approx(expected).epsilon(1e-6));
   }
-  CHECK(optimiser.options().learning_rate == AdamWOptions{}.learning_rate);
+  CHECK(optimizer.options().learning_rate == AdamWOptions{}.learning_rate);
 }
 
 TEST_CASE("a step without a rate takes the options', and a gradient's factor is as good as a scaled gradient") {
   cpu::Device device(1);
   Model<Tiny, cpu::Device> a(device), b(device);
-  initialise(a, 3);
-  initialise(b, 3);
+  initialize(a, 3);
+  initialize(b, 3);
   Gradients<Tiny, cpu::Device> whole(device), half(device);
   fill(whole, {.5f, -2.f, 8.f});
   fill(half, {.25f, -1.f, 4.f});
@@ -141,18 +141,18 @@ TEST_CASE("the cosine with its warm-up is transformers'") {
   FAIL("no schedule of that name in the table");
 }
 
-TEST_CASE("what an optimiser cannot use is refused before anything changes") {
+TEST_CASE("what an optimizer cannot use is refused before anything changes") {
   cpu::Device device(1);
   Model<Tiny, cpu::Device> model(device);
-  initialise(model, 1);
+  initialize(model, 1);
   const Gradients<Tiny, cpu::Device> gradients(device);
-  AdamW optimiser(model);
+  AdamW optimizer(model);
   const auto before = model.weights().get(parameters<Tiny>[0]);
-  CHECK_THROWS_WITH_AS(optimiser.step(model, gradients, .1f, NAN),
+  CHECK_THROWS_WITH_AS(optimizer.step(model, gradients, .1f, NAN),
                        "AdamW::step: gradient_scale: expected a finite number, got nan", Error);
-  CHECK_THROWS_AS(optimiser.step(model, gradients, -.1f), Error);
-  CHECK_THROWS_AS(optimiser.step(model, gradients, INFINITY), Error);
-  CHECK(optimiser.steps() == 0);
+  CHECK_THROWS_AS(optimizer.step(model, gradients, -.1f), Error);
+  CHECK_THROWS_AS(optimizer.step(model, gradients, INFINITY), Error);
+  CHECK(optimizer.steps() == 0);
   CHECK(model.weights().get(parameters<Tiny>[0]) == before);
   const auto make = [&](const AdamWOptions& options) { AdamW<Tiny, cpu::Device> refused(device, options); };
   CHECK_THROWS_AS(make({.learning_rate = -1.f}), Error);
@@ -160,5 +160,5 @@ TEST_CASE("what an optimiser cannot use is refused before anything changes") {
   CHECK_THROWS_AS(make({.beta2 = -.1f}), Error);
   CHECK_THROWS_AS(make({.eps = 0.f}), Error);
   CHECK_THROWS_AS(make({.weight_decay = NAN}), Error);
-  CHECK_THROWS_AS(optimiser.set_steps(-1), Error);
+  CHECK_THROWS_AS(optimizer.set_steps(-1), Error);
 }
