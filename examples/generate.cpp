@@ -12,11 +12,12 @@
 #include <sstream>
 #include <string>
 #include <typeformer/cpu.hpp>
+#include <typeformer/family/llama.hpp>
 #include <typeformer/text.hpp>
 
 namespace tf = typeformer;
 
-using tf::SmolLM2_135M;  // the alias is in family/llama.hpp
+using tf::SmolLM2_135M;
 
 namespace {
 
