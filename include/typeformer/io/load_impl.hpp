@@ -57,7 +57,7 @@ inline void compare(const Architecture& type, const FileArchitecture& file, cons
 }
 
 /// A parameter and the tensor it comes from.
-struct Plan {
+struct Assignment {
   const Parameter* parameter;
   const SourceTensor* tensor;
   Transform transform;
@@ -82,9 +82,10 @@ inline void check_shape(const Parameter& p, const SourceTensor& tensor) {
 }
 
 /// One tensor per parameter, and none left over.
-inline std::vector<Plan> plan(const TensorSource& source, const FileArchitecture& file, const Architecture& type,
-                              std::span<const Parameter> parameters, LoadReport& report) {
-  std::vector<Plan> plans;
+inline std::vector<Assignment> assign(const TensorSource& source, const FileArchitecture& file,
+                                      const Architecture& type, std::span<const Parameter> parameters,
+                                      LoadReport& report) {
+  std::vector<Assignment> assigned;
   std::set<std::string_view> used;
   const bool gated = file.architecture.stack.activation != "ReLU";
   for (const Parameter& p : parameters) {
@@ -95,7 +96,7 @@ inline std::vector<Plan> plan(const TensorSource& source, const FileArchitecture
         if (!tensor) tensor = source.find(other);
     if (!tensor) throw Error("load", quote_name(name.name), "the tensor of " + p.name(), "no such tensor in the file");
     check_shape(p, *tensor);
-    plans.push_back({&p, tensor, name.transform});
+    assigned.push_back({&p, tensor, name.transform});
     used.insert(tensor->name());
     report.tensors_used.emplace_back(tensor->name());
   }
@@ -109,7 +110,7 @@ inline std::vector<Plan> plan(const TensorSource& source, const FileArchitecture
     report.tensors_ignored.emplace_back(tensor.name());
   }
   report.tensor_types.assign(types.begin(), types.end());
-  return plans;
+  return assigned;
 }
 
 /// Undoes GGUF's permutation of q and k: [heads, head_dim / 2, 2] rows to [heads, 2, head_dim / 2].
@@ -125,27 +126,27 @@ inline std::vector<float> pair_rows_to_halves(const std::vector<float>& from, st
 }
 
 /// Reads one tensor, a slice of rows at a time where nothing has to be re-ordered.
-inline void read_tensor(const Plan& plan, int head_dim, const FittingCheckpoint::Store& store) {
-  const Parameter& p = *plan.parameter;
-  const bool whole = plan.transform == Transform::pair_rows_to_halves;
+inline void read_tensor(const Assignment& from, int head_dim, const FittingCheckpoint::Store& store) {
+  const Parameter& p = *from.parameter;
+  const bool whole = from.transform == Transform::pair_rows_to_halves;
   const std::int64_t slice = whole ? p.size() : std::max(p.columns, (std::int64_t{1} << 20) / p.columns * p.columns);
   std::vector<float> values;
   for (std::int64_t first = 0; first < p.size(); first += slice) {
     values.resize(static_cast<std::size_t>(std::min(slice, p.size() - first)));
-    plan.tensor->read_floats(static_cast<std::uint64_t>(first), values.size(), values.data());
-    if (plan.transform == Transform::subtract_one)
+    from.tensor->read_floats(static_cast<std::uint64_t>(first), values.size(), values.data());
+    if (from.transform == Transform::subtract_one)
       for (float& value : values) value -= 1.f;
     if (whole) values = pair_rows_to_halves(values, p.rows, p.columns, head_dim);
     store(p, values, first);
   }
-  plan.tensor->release();
+  from.tensor->release();
 }
 
 }  // namespace detail
 
 struct FittingCheckpoint::Contents {
   TensorSource source;
-  std::vector<detail::Plan> plans;
+  std::vector<detail::Assignment> assigned;
   int head_dim = 0;
   LoadReport report;
 };
@@ -157,13 +158,13 @@ TYPEFORMER_INLINE FittingCheckpoint::FittingCheckpoint(const std::filesystem::pa
   const FileArchitecture file = read_architecture(path, contents->source);
   detail::compare(type, file, may_differ);
   contents->report = {path.string(), file.family, file.fields_read, file.fields_ignored, {}, {}, {}, 0, 0};
-  contents->plans = detail::plan(contents->source, file, type, parameters, contents->report);
+  contents->assigned = detail::assign(contents->source, file, type, parameters, contents->report);
   contents->head_dim = file.architecture.stack.head_dim;
   contents_ = std::move(contents);
 }
 
 TYPEFORMER_INLINE void FittingCheckpoint::read(const Store& store) const {
-  for (const detail::Plan& plan : contents_->plans) detail::read_tensor(plan, contents_->head_dim, store);
+  for (const detail::Assignment& from : contents_->assigned) detail::read_tensor(from, contents_->head_dim, store);
 }
 
 TYPEFORMER_INLINE const LoadReport& FittingCheckpoint::report() const noexcept { return contents_->report; }

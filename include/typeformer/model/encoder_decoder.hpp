@@ -45,15 +45,15 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
   float* source_values(int layer) { return source_values_[static_cast<std::size_t>(layer)].data(); }
   std::int64_t source_tokens() const { return source_tokens_; }
   detail::PassArrays<Device>& pass() { return pass_; }
-  detail::Workspace<Device>& workspace() { return workspace_; }
-  detail::Workspace<Device>& logits() { return logits_; }
+  detail::PassMemory<Device>& memory() { return memory_; }
+  detail::PassMemory<Device>& logits() { return logits_; }
 
  private:
   std::vector<int> source_lengths_;
   std::int64_t source_tokens_ = 0;
   std::vector<Buffer<Device, float>> source_keys_, source_values_;
   detail::PassArrays<Device> pass_;
-  detail::Workspace<Device> workspace_, logits_;
+  detail::PassMemory<Device> memory_, logits_;
 };
 
 template <class M, class Device, class W>
@@ -99,7 +99,7 @@ inline void check_pair(std::string_view operation, const Batch& source, const Ba
 template <class M, class Device>
 struct PairPass {
   PassArrays<Device> source, target;
-  Workspace<Device> source_memory, target_memory;
+  PassMemory<Device> source_memory, target_memory;
   StackActivations encoder, decoder;
   std::vector<Segment> cross;
 
@@ -207,7 +207,7 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   pass.set(on, source, Encoder::layer_kinds);
-  auto a = detail::stack_activations<Encoder>(on, state.workspace(), pass.tokens(), 0, false, false);
+  auto a = detail::stack_activations<Encoder>(on, state.memory(), pass.tokens(), 0, false, false);
   detail::encoder_of(model).forward(
       pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
       [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
@@ -239,7 +239,7 @@ StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderSta
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
   const auto cross = cross_segments(pass.segments(0), count, state.source_lengths());
-  auto a = stack_activations<Decoder>(model.device(), state.workspace(), pass.tokens(), 0, false, true);
+  auto a = stack_activations<Decoder>(model.device(), state.memory(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) {
     PassTokens tokens = pass.of_kind(kind);
     tokens.source_tokens = state.source_tokens();

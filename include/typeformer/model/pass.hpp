@@ -116,7 +116,7 @@ class PassArrays {
 
 /// A slab of floats that grows: the memory of a pass.
 template <class Device>
-class Workspace {
+class PassMemory {
  public:
   float* floats(Device& on, std::int64_t count) {
     if (static_cast<std::int64_t>(memory_.size()) < count)

@@ -61,13 +61,13 @@ StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source
   return a;
 }
 
-/// The activations of a pass in the memory of `workspace`, which grows to what they need.
+/// The activations of a pass in the memory of `memory`, which grows to what they need.
 template <class S, class Device>
-StackActivations stack_activations(Device& on, Workspace<Device>& workspace, std::int64_t tokens,
+StackActivations stack_activations(Device& on, PassMemory<Device>& memory, std::int64_t tokens,
                                    std::int64_t source_tokens, bool keep, bool cached) {
   Slab size;  // counts
   plan_stack<S>(size, tokens, source_tokens, keep, cached);
-  Slab slab(workspace.floats(on, size.used()));
+  Slab slab(memory.floats(on, size.used()));
   return plan_stack<S>(slab, tokens, source_tokens, keep, cached);
 }
 

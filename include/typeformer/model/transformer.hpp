@@ -37,12 +37,12 @@ class State : public KVCache<M, Device> {
 
   // --- for the passes of model/ ---
   detail::PassArrays<Device>& pass() { return pass_; }
-  detail::Workspace<Device>& workspace() { return workspace_; }
-  detail::Workspace<Device>& logits() { return logits_; }
+  detail::PassMemory<Device>& memory() { return memory_; }
+  detail::PassMemory<Device>& logits() { return logits_; }
 
  private:
   detail::PassArrays<Device> pass_;
-  detail::Workspace<Device> workspace_, logits_;
+  detail::PassMemory<Device> memory_, logits_;
 };
 
 template <class M, class Device, class W>
@@ -91,14 +91,14 @@ void check_positions(std::string_view operation, const Batch& batch) {
                     std::to_string(length));
 }
 
-/// A whole pass without a cache. `keep`: for a backward. Memory comes from `workspace`.
+/// A whole pass without a cache. `keep`: for a backward. Its activations lie in `memory`.
 template <class M, class Device, class W, class Observer>
 StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassArrays<Device>& pass,
-                     Workspace<Device>& workspace, bool keep, Observer& observer) {
+                     PassMemory<Device>& memory, bool keep, Observer& observer) {
   check_batch("forward", batch, M::dims.vocab);
   check_positions<M>("forward", batch);
   pass.set(model.device(), batch, M::layer_kinds);
-  auto a = stack_activations<M>(model.device(), workspace, pass.tokens(), 0, keep, false);
+  auto a = stack_activations<M>(model.device(), memory, pass.tokens(), 0, keep, false);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, static_cast<KVCache<M, Device>*>(nullptr), per_kind, no_source, observer);
   return a;
@@ -121,8 +121,8 @@ requires(M::has_head && !M::cross_attention) Logits
     forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
   Device& on = model.device();
   detail::PassArrays<Device> pass;
-  detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
+  detail::PassMemory<Device> memory;
+  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(on, static_cast<std::size_t>(pass.tokens() * M::dims.vocab));
   detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
@@ -134,8 +134,8 @@ template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(!M::cross_attention) std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch,
                                                                Observer observer = {}) {
   detail::PassArrays<Device> pass;
-  detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
+  detail::PassMemory<Device> memory;
+  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
   return detail::to_host(model.device(), a.normed, pass.tokens() * M::dims.d_model);
 }
 
@@ -146,9 +146,9 @@ requires(M::has_head && !M::cross_attention) float loss(const Model<M, Device, W
                                                         const LossOptions& options = {}) {
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
   detail::PassArrays<Device> pass;
-  detail::Workspace<Device> workspace;
+  detail::PassMemory<Device> memory;
   NoObserver observer;
-  const auto a = detail::run(model, batch, pass, workspace, false, observer);  // [T, d_model]
+  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
   return detail::head_of(model).loss(a.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
 }
@@ -164,8 +164,8 @@ requires(M::has_head &&
   detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
   Device& on = model.device();
   detail::PassArrays<Device> pass;
-  detail::Workspace<Device> workspace;
-  const auto a = detail::run(model, batch, pass, workspace, true, observer);  // [T, d_model]
+  detail::PassMemory<Device> memory;
+  const auto a = detail::run(model, batch, pass, memory, true, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto into = gradients.stack("");
   float* dtable = into.matrix(Tensor::token_embeddings);
@@ -188,7 +188,7 @@ StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>&
                              std::span<const int> first, std::span<const int> count, Observer& observer) {
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
-  auto a = stack_activations<M>(model.device(), state.workspace(), pass.tokens(), 0, false, true);
+  auto a = stack_activations<M>(model.device(), state.memory(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
   return a;
@@ -247,7 +247,7 @@ void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once&
 
 /// The logits after one hidden row, to row s of `result`.
 template <class S, class Device, class W, class Observer>
-void finish_row(Device& on, Head<S, Device, W> head, Workspace<Device>& memory, const float* hidden, std::size_t s,
+void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory, const float* hidden, std::size_t s,
                 Logits& result, Observer& observer) {
   constexpr auto vocab = static_cast<std::size_t>(S::dims.vocab);
   float* logits = memory.floats(on, S::dims.vocab);
