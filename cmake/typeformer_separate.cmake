@@ -14,6 +14,7 @@ function(typeformer_separate component)
     set(source "${CMAKE_CURRENT_BINARY_DIR}/typeformer_${component}_bodies.cpp")
     file(CONFIGURE OUTPUT "${source}" CONTENT "#include <typeformer/${component}_impl.hpp>\n")
     add_library(${bodies} STATIC EXCLUDE_FROM_ALL "${source}")
+    set_target_properties(${bodies} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # a shared library may link it
     target_compile_features(${bodies} PRIVATE cxx_std_20)
     # Not linked to the component, which links it: its properties are taken over instead.
     target_include_directories(${bodies} PRIVATE "$<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>")
