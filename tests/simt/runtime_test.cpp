@@ -55,7 +55,7 @@ TEST_CASE("fresh device memory is NaN, copies and fills arrive") {
   CHECK(pitched[5] == 5);
 }
 
-TEST_CASE("work waits for a synchronisation: forgetting it leaves old data") {
+TEST_CASE("work waits for a synchronization: forgetting it leaves old data") {
   const OwnStream own;
   const DeviceArray<float> array(std::vector<float>(64, 1.0f));
   std::vector<float> result(64, -1.0f);
@@ -185,7 +185,7 @@ TEST_CASE("what is wrong is a status, and the first call afterwards tells it onc
   CHECK(cudaFree(host) == cudaErrorInvalidValue);
   CHECK(cudaFree(a.get() + 1) == cudaErrorInvalidValue);
   CHECK(cudaFree(nullptr) == cudaSuccess);
-  CHECK(cudaSetDevice(1) == cudaErrorInvalidDevice);
+  CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
   void* pointer = nullptr;
   CHECK(cudaMalloc(&pointer, std::size_t{1} << 40) == cudaErrorMemoryAllocation);
   CHECK(cudaPeekAtLastError() == cudaErrorMemoryAllocation);
@@ -224,8 +224,9 @@ TEST_CASE("the imaginary device describes itself consistently") {
   cudaDeviceProp properties;
   int value = 0, count = 0;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
-  CHECK(count == 1);
-  REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
+  CHECK(count == 2);
+  REQUIRE(cudaGetDeviceProperties(&properties, 1) == cudaSuccess);
+  CHECK(cudaGetDeviceProperties(&properties, 2) == cudaErrorInvalidDevice);
   CHECK(properties.major == 8);
   CHECK(properties.sharedMemPerBlockOptin == 163 * 1024);
   REQUIRE(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess);
@@ -235,6 +236,46 @@ TEST_CASE("the imaginary device describes itself consistently") {
   std::size_t free_bytes = 0, total = 0;
   REQUIRE(cudaMemGetInfo(&free_bytes, &total) == cudaSuccess);
   CHECK(free_bytes <= total);
+}
+
+TEST_CASE("two GPUs: each thread has a current one, and streams, events and memory belong to one") {
+  int current = -1;
+  const OwnStream first;
+  const OwnEvent event;
+  const DeviceArray<float> a(std::vector<float>(64, 0.0f));
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  {
+    const OwnStream second;
+    const DeviceArray<float> b(std::vector<float>(64, 0.0f));
+    std::thread([&] { CHECK((cudaGetDevice(&current) == cudaSuccess && current == 0)); }).join();
+    CHECK((cudaGetDevice(&current) == cudaSuccess && current == 1));
+    CHECK(simt::launch(add, {1, 64, 0, first.stream}, a.get(), 1.0f, 64) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaMemsetAsync(a.get(), 0, 4, first.stream) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaEventRecord(event.event, second.stream) == cudaErrorInvalidResourceHandle);
+    CHECK(mentions(fault_of(add, {1, 64, 0, second.stream}, a.get(), 1.0f, 64), "memory of GPU 1", "of GPU 0"));
+    CHECK(cudaMemcpyAsync(b.get(), a.get(), 256, cudaMemcpyDeviceToDevice, first.stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(first.stream) == cudaSuccess);
+    CHECK(simt::launch(add, {1, 64, 0, second.stream}, b.get(), 3.0f, 64) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(b.values()[63] == 3.0f);
+    CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(copy), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               99999) == cudaSuccess);
+    REQUIRE(cudaSetDevice(0) == cudaSuccess);
+    CHECK(simt::launch(copy, {1, 64, 99999, first.stream}, static_cast<const float*>(a.get()), a.get(), 64) ==
+          cudaErrorInvalidValue);
+    cudaPointerAttributes attributes{};
+    CHECK((cudaPointerGetAttributes(&attributes, b.get() + 3) == cudaSuccess && attributes.device == 1));
+    CHECK(attributes.type == cudaMemoryTypeDevice);
+    CHECK((cudaPointerGetAttributes(&attributes, a.get()) == cudaSuccess && attributes.device == 0));
+  }
+  cudaPointerAttributes attributes{};
+  CHECK((cudaPointerGetAttributes(&attributes, &current) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeUnregistered));
+  void* pinned = nullptr;
+  REQUIRE(cudaMallocHost(&pinned, 8) == cudaSuccess);
+  CHECK((cudaPointerGetAttributes(&attributes, pinned) == cudaSuccess && attributes.type == cudaMemoryTypeHost));
+  CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  cudaGetLastError();
 }
 
 TEST_CASE("two host threads, each with its own stream") {

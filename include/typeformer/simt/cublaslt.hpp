@@ -183,6 +183,7 @@ inline constexpr std::uint64_t split_workspace = std::uint64_t{1}
 
 struct cublasLtContext {
   int version = 130100;
+  int gpu = typeformer::simt::current_gpu;
 };
 
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -315,6 +316,8 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
   if (!description || !alpha || !beta || !a_data || !b_data || !d_data || !a || !b || !c || !d)
     return CUBLAS_STATUS_INVALID_VALUE;
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
+  const auto queue = typeformer::simt::queue_of(stream);
+  if (queue->gpu != handle->gpu || typeformer::simt::current_gpu != handle->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
   auto call = typeformer::simt::describe_matmul(description, a, b, c, d);
   if (const auto status = typeformer::simt::check_problem(call)) return status;
   call.a_data = a_data;
@@ -337,7 +340,7 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
   }
   typeformer::simt::check_extents(call);
   if (needed) typeformer::simt::check_extent("workspace", workspace, needed);
-  typeformer::simt::push(typeformer::simt::queue_of(stream), [call, workspace, needed] {
+  typeformer::simt::push(queue, [call, workspace, needed] {
     if (needed) std::memset(workspace, typeformer::simt::poison_byte, needed);  // an algorithm may leave anything there
     typeformer::simt::run_matmul(call);
   });

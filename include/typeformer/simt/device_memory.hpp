@@ -37,8 +37,8 @@ class DeviceMemory {
     if (--open_ == 0) protect(PROT_NONE);
   }
 
-  /// Null when nothing is left.
-  char* allocate(std::size_t bytes) {
+  /// Memory of a GPU. Null when nothing is left.
+  char* allocate(std::size_t bytes, int gpu = 0) {
     const std::size_t needed = (bytes + 255) / 256 * 256 + zone;
     char* result = reuse(needed);
     if (!result) {
@@ -53,7 +53,7 @@ class DeviceMemory {
     std::memset(result + bytes, zone_byte, needed - bytes);
     poison(result + bytes, needed - bytes);
     close();
-    live_[result] = bytes;
+    live_[result] = {bytes, gpu};
     checker_allocate(result, bytes);
     return result;
   }
@@ -62,7 +62,7 @@ class DeviceMemory {
   bool release(void* pointer) {
     const auto found = live_.find(static_cast<char*>(pointer));
     if (found == live_.end()) return false;
-    const std::size_t bytes = found->second, whole = (bytes + 255) / 256 * 256 + zone;
+    const std::size_t bytes = found->second.bytes, whole = (bytes + 255) / 256 * 256 + zone;
     checker_release(pointer);
     live_.erase(found);
     open();
@@ -83,14 +83,19 @@ class DeviceMemory {
     auto after = live_.upper_bound(const_cast<char*>(first));
     if (after == live_.begin()) return false;
     --after;
-    return first + bytes <= after->first + after->second;
+    return first + bytes <= after->first + after->second.bytes;
+  }
+  /// The GPU whose memory a valid pointer points to.
+  int gpu_of(const void* pointer) const {
+    return std::prev(live_.upper_bound(static_cast<char*>(const_cast<void*>(pointer))))->second.gpu;
   }
   std::size_t used() const { return top_; }
 
   /// Tells the first allocation that was written past its end, and repairs its zone. Needs open memory.
   bool find_overrun(std::size_t& bytes, std::size_t& offset) {
 #if !defined(TYPEFORMER_SIMT_ASAN)  // AddressSanitizer reports the store itself
-    for (const auto& [start, size] : live_)
+    for (const auto& [start, piece] : live_) {
+      const std::size_t size = piece.bytes;
       for (std::size_t i = 0; i < (size + 255) / 256 * 256 + zone - size; ++i)
         if (static_cast<unsigned char>(start[size + i]) != zone_byte) {
           bytes = size;
@@ -98,6 +103,7 @@ class DeviceMemory {
           std::memset(start + size, zone_byte, (size + 255) / 256 * 256 + zone - size);
           return true;
         }
+    }
 #endif
     (void)bytes;
     (void)offset;
@@ -180,7 +186,11 @@ class DeviceMemory {
   char* base_ = nullptr;
   std::size_t top_ = 0;
   int open_ = 0;
-  std::map<char*, std::size_t> live_;
+  struct Piece {
+    std::size_t bytes = 0;
+    int gpu = 0;
+  };
+  std::map<char*, Piece> live_;
   std::multimap<std::size_t, char*> free_;
   inline static DeviceMemory* watched_ = nullptr;
   inline static struct sigaction previous_ {};

@@ -19,6 +19,7 @@ TYPEFORMER_SIMT_C cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t st
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   const auto queue = typeformer::simt::queue_of(stream);
+  if (queue->gpu != event->gpu) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
   event->capture = queue->capture;
   if (queue->capture) return cudaSuccess;  // a captured graph keeps the order of its calls
   auto time = std::make_shared<std::chrono::steady_clock::time_point>();

@@ -27,19 +27,26 @@ inline cudaError_t check_shape(const void* kernel, const LaunchShape& shape) {
     return cudaErrorInvalidConfiguration;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     return cudaErrorInvalidConfiguration;
+  if (queue_of(shape.stream)->gpu != current_gpu) return cudaErrorInvalidResourceHandle;
   const auto& limits = runtime().dynamic_limit;
-  const auto granted = limits.find(kernel);
+  const auto granted = limits.find({current_gpu, kernel});
   const std::size_t limit = granted == limits.end() ? 0 : static_cast<std::size_t>(granted->second);
   return shape.shared_bytes > std::max(limit, options().shared_default) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
-/// A pointer argument must be null or point into device or pinned memory.
+/// A pointer argument must be null or point into memory of the current GPU or pinned memory.
 template <class T>
 void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Place place) {
   if constexpr (std::is_pointer_v<T>) {
     const void* pointer = argument;
     const Runtime& device = runtime();
-    if (!pointer || options().host_pointers || device.memory.valid(pointer, 0) || device.is_pinned(pointer)) return;
+    if (!pointer || options().host_pointers || device.is_pinned(pointer)) return;
+    if (device.memory.valid(pointer, 0)) {
+      if (device.memory.gpu_of(pointer) == current_gpu) return;
+      throw Fault("launch", message("%s:%d", place.name(), place.line).text,
+                  message("pointers to memory of GPU %d", current_gpu).text,
+                  message("%p of GPU %d", pointer, device.memory.gpu_of(pointer)).text);
+    }
     throw Fault(
         "launch", message("%s:%d", place.name(), place.line).text, "pointers to device memory",
         message(device.memory.contains(pointer) ? "%p outside every live allocation" : "host memory at %p", pointer)

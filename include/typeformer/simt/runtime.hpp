@@ -1,7 +1,8 @@
 /// Stand-in for the CUDA runtime functions that a library calls. Like the real ones they report by status; a kernel's
 /// Fault is thrown by those that wait (cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize, cudaMemcpy,
 /// cudaMemset). Those that destructors call (cudaFree, cudaStreamDestroy, cudaEventDestroy) never throw. Copies to the
-/// host are always deferred; a copy from pageable host memory reads it at the call, from pinned memory late.
+/// host are always deferred; a copy from pageable host memory reads it at the call, from pinned memory late. There are
+/// two equal GPUs: kernels, fills and records of events want the stream's GPU to be current, copies do not mind.
 #pragma once
 #include "typeformer/simt/streams.hpp"
 
@@ -52,6 +53,14 @@ inline void push_copy(const Stream& queue, void* to, const void* from, std::size
   });
 }
 
+inline bool is_gpu(int ordinal) { return ordinal >= 0 && ordinal < gpu_count; }
+
+inline cudaError_t allocate_on(int gpu, void** pointer, std::size_t bytes) {
+  if (!pointer) return status(cudaErrorInvalidValue);
+  *pointer = bytes ? runtime().memory.allocate(bytes, gpu) : nullptr;
+  return status(*pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
 inline int attribute_value(cudaDeviceAttr attribute, bool& known) {
   known = true;
   switch (attribute) {
@@ -87,7 +96,7 @@ inline int attribute_value(cudaDeviceAttr attribute, bool& known) {
 
 }  // namespace typeformer
 
-// ---------------------------------------------------------------- errors and the device: an imaginary one of sm_80
+// ---------------------------------------------------------------- errors and the GPUs: imaginary ones of sm_80
 
 TYPEFORMER_SIMT_C cudaError_t cudaGetLastError() {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
@@ -124,15 +133,17 @@ TYPEFORMER_SIMT_C const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 TYPEFORMER_SIMT_C cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = typeformer::simt::gpu_count;
   return cudaSuccess;
 }
 TYPEFORMER_SIMT_C cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = typeformer::simt::current_gpu;
   return cudaSuccess;
 }
 TYPEFORMER_SIMT_C cudaError_t cudaSetDevice(int device) {
-  return typeformer::simt::status(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  if (!typeformer::simt::is_gpu(device)) return typeformer::simt::status(cudaErrorInvalidDevice);
+  typeformer::simt::current_gpu = device;
+  return cudaSuccess;
 }
 TYPEFORMER_SIMT_C cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = 13000;
@@ -140,12 +151,12 @@ TYPEFORMER_SIMT_C cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 TYPEFORMER_SIMT_C cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   bool known = false;
-  if (device != 0) return typeformer::simt::status(cudaErrorInvalidDevice);
+  if (!typeformer::simt::is_gpu(device)) return typeformer::simt::status(cudaErrorInvalidDevice);
   *value = typeformer::simt::attribute_value(attribute, known);
   return typeformer::simt::status(known ? cudaSuccess : cudaErrorInvalidValue);
 }
 TYPEFORMER_SIMT_C cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return typeformer::simt::status(cudaErrorInvalidDevice);
+  if (!typeformer::simt::is_gpu(device)) return typeformer::simt::status(cudaErrorInvalidDevice);
   const auto get = [](cudaDeviceAttr attribute) {
     bool known = false;
     return typeformer::simt::attribute_value(attribute, known);
@@ -173,7 +184,7 @@ TYPEFORMER_SIMT_C cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncA
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || !kernel || value < 0 ||
       static_cast<std::size_t>(value) > typeformer::simt::options().shared_limit)
     return typeformer::simt::status(cudaErrorInvalidValue);
-  device.dynamic_limit[kernel] = value;
+  device.dynamic_limit[{typeformer::simt::current_gpu, kernel}] = value;
   return cudaSuccess;
 }
 
@@ -191,7 +202,8 @@ TYPEFORMER_SIMT_C cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard lock(device.mutex);
   for (const auto& queue : device.streams)
     if (queue->capture) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);
-  for (const auto& queue : std::set(device.streams)) typeformer::simt::wait_for(typeformer::simt::end_of(queue));
+  for (const auto& queue : std::set(device.streams))
+    if (queue->gpu == typeformer::simt::current_gpu) typeformer::simt::wait_for(typeformer::simt::end_of(queue));
   return cudaSuccess;
 }
 TYPEFORMER_SIMT_C cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -204,14 +216,12 @@ TYPEFORMER_SIMT_C cudaError_t cudaStreamQuery(cudaStream_t stream) {
 // ---------------------------------------------------------------- memory
 
 TYPEFORMER_SIMT_C cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
-  auto& device = typeformer::simt::runtime();
-  const std::lock_guard lock(device.mutex);
-  if (!pointer) return typeformer::simt::status(cudaErrorInvalidValue);
-  *pointer = bytes ? device.memory.allocate(bytes) : nullptr;
-  return typeformer::simt::status(*pointer || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
+  const std::lock_guard lock(typeformer::simt::runtime().mutex);
+  return typeformer::simt::allocate_on(typeformer::simt::current_gpu, pointer, bytes);
 }
-TYPEFORMER_SIMT_C cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) {
-  return cudaMalloc(pointer, bytes);
+TYPEFORMER_SIMT_C cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
+  const std::lock_guard lock(typeformer::simt::runtime().mutex);
+  return typeformer::simt::allocate_on(typeformer::simt::queue_of(stream)->gpu, pointer, bytes);
 }
 TYPEFORMER_SIMT_C cudaError_t cudaFree(void* pointer) {
   auto& device = typeformer::simt::runtime();
@@ -249,6 +259,20 @@ TYPEFORMER_SIMT_C cudaError_t cudaFreeHost(void* pointer) {
   std::free(pointer);
   return cudaSuccess;
 }
+TYPEFORMER_SIMT_C cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const auto& device = typeformer::simt::runtime();
+  const std::lock_guard lock(typeformer::simt::runtime().mutex);
+  if (!attributes) return typeformer::simt::status(cudaErrorInvalidValue);
+  const bool on_gpu = device.memory.contains(pointer) && device.memory.valid(pointer, 0);
+  *attributes = cudaPointerAttributes{};
+  attributes->type = on_gpu                      ? cudaMemoryTypeDevice
+                     : device.is_pinned(pointer) ? cudaMemoryTypeHost
+                                                 : cudaMemoryTypeUnregistered;
+  attributes->device = on_gpu ? device.memory.gpu_of(pointer) : attributes->type == cudaMemoryTypeHost ? 0 : -2;
+  attributes->devicePointer = attributes->type == cudaMemoryTypeUnregistered ? nullptr : const_cast<void*>(pointer);
+  attributes->hostPointer = on_gpu ? nullptr : const_cast<void*>(pointer);
+  return cudaSuccess;
+}
 TYPEFORMER_SIMT_C cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
   const std::lock_guard lock(typeformer::simt::runtime().mutex);
   *total = typeformer::simt::DeviceMemory::capacity;
@@ -282,7 +306,9 @@ TYPEFORMER_SIMT_C cudaError_t cudaMemsetAsync(void* pointer, int value, std::siz
   if (bytes == 0) return cudaSuccess;
   if (!device.memory.valid(pointer, bytes) && !device.is_pinned(pointer))
     return typeformer::simt::status(cudaErrorInvalidValue);
-  typeformer::simt::push(typeformer::simt::queue_of(stream), [=] { std::memset(pointer, value, bytes); });
+  const auto queue = typeformer::simt::queue_of(stream);
+  if (queue->gpu != typeformer::simt::current_gpu) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
+  typeformer::simt::push(queue, [=] { std::memset(pointer, value, bytes); });
   return cudaSuccess;
 }
 TYPEFORMER_SIMT_C cudaError_t cudaMemset(void* pointer, int value, std::size_t bytes) {

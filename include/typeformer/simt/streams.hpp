@@ -1,4 +1,4 @@
-/// Streams as queues that run only when something waits for them: a forgotten synchronisation is seen as missing data.
+/// Streams as queues that run only when something waits for them: a forgotten synchronization is seen as missing data.
 #pragma once
 #include <chrono>
 #include <deque>
@@ -13,8 +13,14 @@ namespace typeformer::inline TYPEFORMER_ABI::simt {
 
 using Task = std::function<void()>;
 
+/// GPUs of the imaginary machine: two, so that work for the wrong one shows.
+inline constexpr int gpu_count = 2;
+/// The calling thread's current GPU.
+inline thread_local int current_gpu = 0;
+
 /// One stream's work.
 struct StreamQueue {
+  int gpu = current_gpu;  // the one that was current when the stream was made
   std::deque<Task> tasks;
   std::uint64_t pushed = 0, done = 0;
   bool non_blocking = false, running = false;
@@ -37,6 +43,7 @@ struct CUstream_st {
 struct CUevent_st {
   typeformer::simt::Mark mark;
   bool timing = true;
+  int gpu = typeformer::simt::current_gpu;
   std::vector<typeformer::simt::Task>* capture = nullptr;
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
@@ -49,19 +56,27 @@ struct CUgraphExec_st {
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-/// The simulated device: its memory, its streams, the last error. All members need the lock.
+/// The simulated GPUs: their memory, their streams, the last error. All members need the lock.
 struct Runtime {
   std::recursive_mutex mutex;
   DeviceMemory memory;
-  Stream null_stream = std::make_shared<StreamQueue>();
-  std::set<Stream> streams{null_stream};
-  std::map<const void*, int> dynamic_limit;  // bytes granted to a kernel by cudaFuncSetAttribute
+  Stream null_streams[gpu_count];
+  std::set<Stream> streams;
+  std::map<std::pair<int, const void*>, int>
+      dynamic_limit;  // bytes that cudaFuncSetAttribute granted, by GPU and kernel
   std::map<char*, std::size_t> pinned;
   cudaError_t last_error = cudaSuccess;
   std::string last_fault;
   std::uint64_t launches = 0;
   std::uint64_t random_state = 0x9E3779B97F4A7C15ull;
 
+  Runtime() {
+    for (int gpu = 0; gpu < gpu_count; ++gpu) {
+      null_streams[gpu] = std::make_shared<StreamQueue>();
+      null_streams[gpu]->gpu = gpu;
+      streams.insert(null_streams[gpu]);
+    }
+  }
   unsigned draw() {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
@@ -81,7 +96,7 @@ inline Runtime& runtime() {
   return instance;
 }
 
-inline Stream queue_of(cudaStream_t stream) { return stream ? stream->queue : runtime().null_stream; }
+inline Stream queue_of(cudaStream_t stream) { return stream ? stream->queue : runtime().null_streams[current_gpu]; }
 
 /// Remembers a status that is not success for cudaGetLastError.
 inline cudaError_t status(cudaError_t value) {
@@ -151,17 +166,19 @@ inline void wait_for(const Mark& mark) {
   }
 }
 
-/// Queues a task. The null stream waits for all blocking streams and they wait for it, as CUDA's legacy stream does.
+/// Queues a task. A GPU's null stream waits for all its blocking streams and they wait for it, as CUDA's legacy stream
+/// does.
 inline void push(const Stream& queue, Task task) {
   Runtime& device = runtime();
   if (queue->capture) return queue->capture->push_back(std::move(task));
   std::vector<Mark> before;
-  if (queue == device.null_stream) {
+  const Stream& null_stream = device.null_streams[queue->gpu];
+  if (queue == null_stream) {
     for (const Stream& other : device.streams)
-      if (other != queue && !other->non_blocking && other->done < other->pushed)
+      if (other != queue && other->gpu == queue->gpu && !other->non_blocking && other->done < other->pushed)
         before.push_back({other, other->pushed});
-  } else if (!queue->non_blocking && device.null_stream->done < device.null_stream->pushed) {
-    before.push_back({device.null_stream, device.null_stream->pushed});
+  } else if (!queue->non_blocking && null_stream->done < null_stream->pushed) {
+    before.push_back({null_stream, null_stream->pushed});
   }
   if (!before.empty())
     task = [before, task = std::move(task)] {
