@@ -24,6 +24,10 @@ Lists upload_lists();
 /// What the GPU's copy of a list holds when, between two equal uploads of it, one failed for want of memory.
 std::string list_after_failure();
 
+/// What goes wrong when a device of the second GPU works while the first one is current, and is destroyed then; "one
+/// GPU" on a machine with one.
+std::string with_another_gpu_current();
+
 /// Bytes of a block's shared memory by kernel and padded head_dim, against what every GPU grants.
 struct SharedMemory {
   std::string kernel;

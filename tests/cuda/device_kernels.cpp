@@ -9,6 +9,40 @@ namespace {
 using namespace typeformer;
 namespace kernels = typeformer::cuda::detail;
 
+/// Needs more shared memory than a launch has unasked.
+template <class T>
+__global__ void write_from_shared(std::int64_t, T* to) {
+  T* const shared = simt::dynamic_shared<T>();
+  if (threadIdx.x != 0) return;
+  shared[(64 << 10) / sizeof(T) - 1] = T(7);
+  *to = shared[(64 << 10) / sizeof(T) - 1];
+}
+
+/// Memory, copies, lists, a product, kernels: what is wrong with them.
+std::string work(cuda::Device& on) {
+  std::string wrong;
+  support::Array<bf16> x(on, std::vector<double>(64, 2)), y(on, 64);
+  support::Array<float> bias(on, std::vector<double>(8, 1)), written(on, 1);
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, x.data()) != cudaSuccess || attributes.device != on.gpu())
+    wrong += "memory, ";
+  LinearArgs<bf16, bf16> a;  // a product and a kernel, with scratch memory
+  a.y = y.data();
+  a.x = a.w = x.data();
+  a.bias = bias.data();
+  a.rows = a.in = a.out = 8;
+  linear(on, a);
+  if (y.download() != std::vector<double>(64, 33)) wrong += "product, ";
+  kernels::launch(on, "test", write_from_shared<float>, 1, {dim3(32), std::size_t{64} << 10}, written.data());
+  if (written.download()[0] != 7) wrong += "kernel, ";
+  const std::byte* list = on.list(0, std::as_bytes(std::span("abcd", 4)), "test");
+  std::string contents(4, ' ');
+  on.download(contents.data(), list, 4);
+  if (contents != "abcd") wrong += "list, ";
+  on.synchronize();
+  return wrong;
+}
+
 template <class T, int depth>
 void add_shared_memory(const std::string& number, std::vector<SharedMemory>& list) {
   const std::string tail = " " + number + " " + std::to_string(depth);
@@ -69,6 +103,24 @@ std::string list_after_failure() {
   std::string contents(4, ' ');
   on.download(contents.data(), list, 4);
   return contents;
+}
+
+std::string with_another_gpu_current() {
+  int count = 0, gpu = -1;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) return "one GPU";
+  std::string wrong;
+  try {
+    (void)cudaSetDevice(1);
+    cuda::Device on;
+    (void)cudaSetDevice(0);
+    wrong = work(on);
+  } catch (const Error& error) {
+    wrong = error.what();
+  }
+  if (cudaGetDevice(&gpu) != cudaSuccess || gpu != 0) wrong += "the current GPU, ";
+  (void)cudaSetDevice(0);
+  if (cudaGetLastError() != cudaSuccess) wrong += "an error that nobody looked at";
+  return wrong;
 }
 
 std::vector<SharedMemory> shared_memory() {

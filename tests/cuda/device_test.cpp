@@ -30,6 +30,11 @@ TEST_CASE("device: a list that could not be uploaded is not remembered") {
   CHECK(device::list_after_failure() == "abcd");
 }
 
+TEST_CASE("device: its GPU is the one it was made on, whatever is current later") {
+  const std::string wrong = device::with_another_gpu_current();
+  CHECK_MESSAGE((wrong.empty() || wrong == "one GPU"), wrong);
+}
+
 TEST_CASE("tuning: shared memory of every attention kernel fits every GPU") {
   const auto list = device::shared_memory();
   CHECK(list.size() == 24);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "typeformer/core/error.hpp"
 #include "typeformer/kernel/cuda/blas.cuh"
+#include "typeformer/kernel/cuda/current_gpu.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 #include "typeformer/kernel/cuda/workspace.cuh"
 #include "typeformer/simt/simt.hpp"
@@ -23,51 +25,75 @@ struct UploadedList {
   std::vector<std::byte> contents;
 };
 
+/// What the operations of one device share.
+struct SharedByOperations {
+  Workspace scratch;
+  UploadedList lists[4];
+  Blas blas;
+};
+
 }  // namespace detail
 
-/// Runs operations on one stream, in the order of the calls, without waiting for them. An object serves one thread at a
-/// time; several objects may share a GPU.
+/// Runs operations on one stream of one GPU, in the order of the calls, without waiting for them. An object serves one
+/// thread at a time; several objects may share a GPU. The GPU is the one that was current when the object was made:
+/// calls go there whatever is current later, and leave that as it is.
 class Device {
  public:
   static constexpr std::string_view name = "cuda";
 
   /// A stream of its own on the current GPU.
-  Device() {
+  Device() : Device(nullptr) {
     detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda::Device", "stream");
     owns_stream_ = true;
   }
-  /// The caller's stream, which must outlive the object.
-  explicit Device(cudaStream_t stream) : stream_(stream) {}
+  /// The caller's stream, which belongs to the current GPU and must outlive the object.
+  explicit Device(cudaStream_t stream) : stream_(stream) {
+    detail::check(cudaGetDevice(&gpu_), "cuda::Device", "current GPU");
+  }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() {
+    const detail::OnGpu current(gpu_);
+    shared_.reset();
     if (owns_stream_) (void)cudaStreamDestroy(stream_);
   }
 
   cudaStream_t stream() const { return stream_; }
+  /// The GPU's ordinal.
+  int gpu() const { return gpu_; }
 
   /// GPU memory, aligned to 256 bytes. Throws Error when it is short.
   void* allocate(std::size_t bytes) {
+    const detail::OnGpu current(gpu_);
     void* memory = nullptr;
     detail::check(cudaMalloc(&memory, bytes), "cuda::Device::allocate", std::to_string(bytes) + " bytes");
     return memory;
   }
   /// Waits for what is queued.
-  void release(void* memory) noexcept { (void)cudaFree(memory); }
+  void release(void* memory) noexcept {
+    const detail::OnGpu current(gpu_);
+    (void)cudaFree(memory);
+  }
   /// Host memory to GPU memory; `from` may be reused at once.
   void upload(void* to, const void* from, std::size_t bytes) {
+    const detail::OnGpu current(gpu_);
     detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "cuda::Device::upload", "copy");
   }
   /// GPU memory to host memory; waits for everything queued before.
   void download(void* to, const void* from, std::size_t bytes) {
+    const detail::OnGpu current(gpu_);
     detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cuda::Device::download", "copy");
     synchronize();
   }
   void zero(void* memory, std::size_t bytes) {
+    const detail::OnGpu current(gpu_);
     detail::check(cudaMemsetAsync(memory, 0, bytes, stream_), "cuda::Device::zero", "memset");
   }
   /// Waits until all operations are done. Throws Error when one of them failed on the GPU.
-  void synchronize() { detail::check(cudaStreamSynchronize(stream_), "cuda::Device::synchronize", "stream"); }
+  void synchronize() {
+    const detail::OnGpu current(gpu_);
+    detail::check(cudaStreamSynchronize(stream_), "cuda::Device::synchronize", "stream");
+  }
 
   /// Most blocks of one launch; larger grids are launched in pieces.
   std::int64_t grid_limit() const { return grid_limit_; }
@@ -80,12 +106,14 @@ class Device {
   /// Memory for the operation that asks, until the next one asks.
   template <class T>
   T* scratch(std::size_t count, std::string_view operation) {
-    return static_cast<T*>(scratch_.reserve(count * sizeof(T), operation));
+    const detail::OnGpu current(gpu_);
+    return static_cast<T*>(shared_->scratch.reserve(count * sizeof(T), operation));
   }
 
   /// The GPU's copy of a host list; `slot` (0 to 3) keeps lists of different kinds apart.
   const std::byte* list(int slot, std::span<const std::byte> contents, std::string_view operation) {
-    detail::UploadedList& kept = lists_[slot];
+    const detail::OnGpu current(gpu_);
+    detail::UploadedList& kept = shared_->lists[slot];
     const bool same = std::ranges::equal(kept.contents, contents);
     if (!same) kept.contents.clear();  // what follows may throw: then nothing is remembered
     auto* memory = static_cast<std::byte*>(kept.memory.reserve(contents.size(), operation));
@@ -95,17 +123,20 @@ class Device {
     return memory;
   }
 
-  /// Matrix products on this stream.
-  detail::Blas& blas() { return blas_; }
+  /// A matrix product on this stream.
+  void multiply(std::string_view operation, const detail::BlasProduct& product) {
+    const detail::OnGpu current(gpu_);
+    shared_->blas.multiply(stream_, operation, product);
+  }
+  const detail::Blas& blas() const { return shared_->blas; }
 
  private:
   static constexpr std::int64_t largest_grid = 2147483647;
+  int gpu_ = 0;
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   std::int64_t grid_limit_ = largest_grid;
-  detail::Workspace scratch_;
-  detail::UploadedList lists_[4];
-  detail::Blas blas_;
+  std::optional<detail::SharedByOperations> shared_{std::in_place};  // freed while the GPU is current
 };
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda

@@ -63,7 +63,7 @@ void linear(Device& on, const LinearArgs<T, T>& a) {
   product.c = a.residual;
   product.c_stride = a.residual ? a.out : 0;
   product.bias = detail::epilogue_bias<T>(on, operation, a.bias, a.out);
-  on.blas().multiply(on.stream(), operation, product);
+  on.multiply(operation, product);
 }
 
 /// dx = dy w (+=: accumulate), dw += dy^T x and dbias += column sums of dy, both in float; see LinearBackwardArgs.
@@ -83,7 +83,7 @@ void linear_backward(Device& on, const LinearBackwardArgs<T, T>& a) {
     product.b = detail::blas_matrix(a.w, a.out, a.in);
     product.d = detail::blas_matrix(a.dx, a.rows, a.in);
     product.c = a.accumulate ? a.dx : nullptr;
-    on.blas().multiply(on.stream(), operation, product);
+    on.multiply(operation, product);
   }
   if (a.dw) {
     detail::BlasProduct product;
@@ -92,7 +92,7 @@ void linear_backward(Device& on, const LinearBackwardArgs<T, T>& a) {
     product.b = detail::blas_matrix(a.x, a.rows, a.in, a.x_stride);
     product.d = detail::blas_matrix(a.dw, a.out, a.in);
     product.c = a.dw;
-    on.blas().multiply(on.stream(), operation, product);
+    on.multiply(operation, product);
   }
   if (a.dbias)
     detail::add_column_sums(on, operation, detail::BiasGradientTerms<T>{a.dy, dy.stride}, a.rows, a.out, a.dbias);
