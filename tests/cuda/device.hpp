@@ -10,6 +10,9 @@ namespace device {
 /// Numbers that went to the device and back through a buffer, on a stream of the caller's or the device's own.
 std::vector<double> round_trip(const std::vector<double>& numbers, bool own_stream);
 
+/// The number that arrives when host memory is overwritten right after its upload.
+double reused_after_upload(bool pinned);
+
 /// What a wrong call says; `what` chooses the mistake.
 std::string complaint(const std::string& what);
 

@@ -1,6 +1,9 @@
 // The CUDA device itself.
 #include "device.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "arrays.hpp"
 
 namespace device {
@@ -63,6 +66,26 @@ std::vector<double> round_trip(const std::vector<double>& numbers, bool own_stre
   }
   cuda::Device on(static_cast<cudaStream_t>(nullptr));
   return support::Array<bf16>(on, numbers).download();
+}
+
+double reused_after_upload(bool pinned) {
+  constexpr std::size_t bytes = 4 << 20;  // long enough for a GPU not to be done
+  cuda::Device on;
+  Buffer<cuda::Device, char> on_gpu(on, bytes);
+  std::vector<char> pageable;
+  void* host = nullptr;
+  if (pinned && cudaMallocHost(&host, bytes) != cudaSuccess) return -1;
+  if (!pinned) {
+    pageable.resize(bytes);
+    host = pageable.data();
+  }
+  std::memset(host, 1, bytes);
+  on.upload(on_gpu.data(), host, bytes);
+  std::memset(host, 2, bytes);
+  std::vector<char> arrived(bytes);
+  on_gpu.download(arrived);
+  if (pinned) (void)cudaFreeHost(host);
+  return *std::max_element(arrived.begin(), arrived.end());
 }
 
 std::string complaint(const std::string& what) {

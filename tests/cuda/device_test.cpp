@@ -13,6 +13,10 @@ TEST_CASE("device: memory goes there and back") {
   CHECK(device::round_trip(numbers, false) == numbers);
   CHECK(device::round_trip({}, true).empty());
 }
+TEST_CASE("device: host memory may be reused after an upload") {
+  CHECK(device::reused_after_upload(false) == 1);
+  CHECK(device::reused_after_upload(true) == 1);
+}
 TEST_CASE("device: errors name the operation") {
   CHECK(device::complaint("grid limit") == "cuda::Device: grid limit: expected 1 to 2147483647 blocks, got 0");
   CHECK(device::complaint("memory") ==

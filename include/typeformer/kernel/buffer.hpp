@@ -11,7 +11,8 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// `size` elements of T in the memory of a Device, freed with the object. The device must outlive it. Contents start as
 /// zeros. A device gives allocate(bytes), release(pointer), upload(to, from, bytes), download(to, from, bytes),
-/// zero(pointer, bytes).
+/// zero(pointer, bytes), which keep the order of the operations around them; the host's side of a copy is free again,
+/// or filled, when the call returns.
 template <class Device, class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>,
@@ -41,11 +42,11 @@ class Buffer {
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }
 
-  /// Copies from host memory to the first from.size() elements from `first` on.
+  /// Copies from host memory to the from.size() elements from `first` on; `from` may be reused at once.
   void upload(std::span<const T> from, std::size_t first = 0) {
     if (!from.empty()) on_->upload(data_ + first, from.data(), from.size_bytes());
   }
-  /// Copies to host memory; waits for the device.
+  /// Copies to.size() elements from `first` on to host memory; waits for the device.
   void download(std::span<T> to, std::size_t first = 0) const {
     if (!to.empty()) on_->download(to.data(), data_ + first, to.size_bytes());
   }
