@@ -20,6 +20,7 @@ struct KeyRows {
   int ring;
   const float* operator[](int key) const { return data + (ring ? key % ring : key) * stride; }
 };
+/// The segment's rows of the keys or values `data`, for one head of them.
 inline KeyRows rows_of(const float* data, const AttendArgs<float>& a, const Segment& s, int kv_head) {
   const std::int64_t stride = a.kv_stride ? a.kv_stride : std::int64_t{a.kv_heads} * a.head_dim;
   return {data + s.key_row * stride + kv_head * a.head_dim, stride, s.ring};
@@ -85,6 +86,8 @@ class QueryAttention {
 
 }  // namespace detail
 
+/// o = softmax(score(q k^T)) v over the keys that the mask lets each query see, and the log-sum-exp; see AttendArgs. A
+/// key's product and exponential are computed once; nothing of the size of queries times keys is kept.
 template <class Mask, class Score>
 void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<float>& a) {
   for (int index = 0; index < a.segment_count; ++index) {
@@ -103,7 +106,7 @@ void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<f
 
 namespace detail {
 
-/// The gradients through one query head of one segment.
+/// The gradients through one query head of one segment: dq is assigned, dk, dv and dtable are added to.
 template <class Mask, class Score>
 void head_backward(const Mask& mask, const Score& score, const AttendBackwardArgs<float>& a, const Segment& s,
                    int head) {
@@ -140,6 +143,8 @@ void head_backward(const Mask& mask, const Score& score, const AttendBackwardArg
 
 }  // namespace detail
 
+/// dq, dk, dv (=) and the gradient of a trained bias' table (+=); see AttendBackwardArgs. Heads of k and v are shared
+/// out to the threads, so every sum has one owner and a fixed order.
 template <class Mask, class Score>
 void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<float>& a) {
   const AttendArgs<float>& f = a.forward;

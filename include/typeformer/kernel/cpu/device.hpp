@@ -35,8 +35,9 @@ struct DeviceOptions {
 /// Several threads may use one device at a time: one has the team, the others run alone meanwhile.
 class Device {
  public:
-  /// 0: as many threads as the machine has cores.
+  /// With the system's memory. Throws Error when `threads` is negative or more than the system can start.
   explicit Device(int threads = 0) : Device(DeviceOptions{.threads = threads}) {}
+  /// Throws Error besides when only one of the two functions is given.
   explicit Device(const DeviceOptions& options) : options_(options) {
     const int threads = options.threads;
     if (threads < 0) throw Error("cpu::Device", "threads", "0 (all cores) or more", std::to_string(threads));
@@ -57,6 +58,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   static constexpr std::string_view name = "cpu";
+  /// How many work, the calling one included.
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Aligned to a cache line. Throws Error when memory is short.
@@ -68,15 +70,18 @@ class Device {
     release(memory);
     throw Error("cpu::Device::allocate", "memory", "an address that is a multiple of 64", "another one");
   }
+  /// Memory of allocate, or null when that is the system's.
   void release(void* memory) noexcept {
     if (options_.release)
       options_.release(memory, options_.user);
     else
       std::free(memory);
   }
+  /// Copies and fills happen at the call: host memory and a CPU device's are one.
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
+  /// Nothing to wait for.
   void synchronize() {}
 
   /// Calls work(first, last) for ranges that cover [0, count), in parallel; ranges are multiples of `grain` long. What

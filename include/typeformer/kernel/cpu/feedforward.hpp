@@ -5,6 +5,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::cpu {
 
+/// y = f(x), or f(gate, up) with x = gate | up; see ActivateArgs. f is an activation policy, called for every element.
 template <class Activation>
 void activate(Device& on, const Activation& f, const ActivateArgs<float>& a) {
   constexpr int branches = Activation::gated ? 2 : 1;
@@ -23,6 +24,7 @@ void activate(Device& on, const Activation& f, const ActivateArgs<float>& a) {
   });
 }
 
+/// dx = dy times f's derivatives; see ActivateBackwardArgs.
 template <class Activation>
 void activate_backward(Device& on, const Activation& f, const ActivateBackwardArgs<float>& a) {
   constexpr int branches = Activation::gated ? 2 : 1;

@@ -51,19 +51,23 @@ struct HeadGroup {
   const float* gain_of(int channel) const { return gain ? gain + gain_at(channel) : nullptr; }
   const float* bias_of(int channel) const { return bias ? bias + gain_at(channel) : nullptr; }
 };
+/// The heads of q.
 template <class T>
 HeadGroup q_group(const HeadsArgs<T>& a) {
   return {a.q_gain, a.q_bias, a.heads, a.head_dim, a.all_heads ? a.heads * a.head_dim : a.head_dim, a.per_head_gain};
 }
+/// The heads of k.
 template <class T>
 HeadGroup k_group(const HeadsArgs<T>& a) {
   return {a.k_gain,       a.k_bias, a.kv_heads, a.head_dim, a.all_heads ? a.kv_heads * a.head_dim : a.head_dim,
           a.per_head_gain};
 }
 
+/// False for the form of no norm: nothing is read then, not even a gain.
 template <class Norm>
 constexpr bool normalizes = !std::is_same_v<Norm, NormForm<NoNorm, Gain::none, false>>;
 
+/// Normalizes one token's heads in place.
 template <class Norm>
 void normalize_heads(const Norm& norm, const HeadGroup& g, float* values) {
   if constexpr (normalizes<Norm>)
@@ -72,6 +76,7 @@ void normalize_heads(const Norm& norm, const HeadGroup& g, float* values) {
       normalize_row(norm, s, values + c, values + c, g.gain_of(c), g.bias_of(c), g.width);
     }
 }
+/// Turns one token's heads in place; `back`: as gradients turn.
 template <Pairs kind>
 void turn_heads(const Angles& angles, const HeadGroup& g, float* values, bool back = false) {
   for (int h = 0; h < g.heads; ++h) angles.turn<kind>(values + h * g.head_dim, back);
@@ -98,6 +103,7 @@ void prepare_backward(const Norm& norm, const Angles& angles, const HeadGroup& g
 
 }  // namespace detail
 
+/// q = turned and normalized q part of qkv; k likewise and v as it is, to their rows of the cache; see HeadsArgs.
 template <class Norm, Pairs kind>
 void prepare_heads(Device& on, const Norm& norm, const Rotation<kind>& rotation, const HeadsArgs<float>& a) {
   const int q_width = a.heads * a.head_dim, kv_width = a.kv_heads * a.head_dim;
@@ -123,6 +129,7 @@ void prepare_heads(Device& on, const Norm& norm, const Rotation<kind>& rotation,
   });
 }
 
+/// dqkv (=) from dq, dk and dv, and the gradients of gains and biases (+=), in a fixed order; see HeadsBackwardArgs.
 template <class Norm, Pairs kind>
 void prepare_heads_backward(Device& on, const Norm& norm, const Rotation<kind>& rotation,
                             const HeadsBackwardArgs<float>& a) {

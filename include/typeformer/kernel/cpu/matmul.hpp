@@ -25,6 +25,7 @@ void linear_column(const LinearArgs<float, W>& a, std::int64_t row, int column, 
 
 }  // namespace detail
 
+/// y = x w^T + bias (+ residual); see LinearArgs. A row's sums do not depend on the number of rows.
 template <class W>
 void linear(Device& on, const LinearArgs<float, W>& a) {
   const std::int64_t x_stride = a.x_stride ? a.x_stride : a.in, y_stride = a.y_stride ? a.y_stride : a.out;
@@ -39,6 +40,7 @@ void linear(Device& on, const LinearArgs<float, W>& a) {
   });
 }
 
+/// dx = dy w (+=: accumulate), dw += dy^T x, dbias += column sums of dy; see LinearBackwardArgs.
 template <class W>
 void linear_backward(Device& on, const LinearBackwardArgs<float, W>& a) {
   const std::int64_t x_stride = a.x_stride ? a.x_stride : a.in, dy_stride = a.dy_stride ? a.dy_stride : a.out;

@@ -10,10 +10,12 @@
 namespace typeformer::inline TYPEFORMER_ABI::cpu {
 namespace detail {
 
+/// What a norm knows of a row: the mean (0 unless it is centred), and the factor of its policy's scale().
 struct RowStatistics {
   float mean = 0.f, scale = 1.f;
 };
 
+/// In two passes, so that a large mean costs no digits.
 template <class Norm>
 RowStatistics row_statistics(const Norm& norm, const float* x, int width) {
   RowStatistics s;
@@ -54,6 +56,7 @@ struct RowGradients {
   bool accumulate = false;
 };
 
+/// One row: dx, and what it adds to dgain and dbias.
 template <class Norm>
 void normalize_row_backward(const Norm& norm, RowStatistics s, const RowGradients& to, const float* dy, const float* x,
                             const float* gain, int width) {
@@ -73,7 +76,7 @@ void normalize_row_backward(const Norm& norm, RowStatistics s, const RowGradient
 
 /// Rows in chunks of fixed length, each chunk with its own gradients of the parameters, added in order afterwards: the
 /// sums do not depend on the number of threads. chunk_rows(first, last, partial) works on one; `sizes` floats are
-/// partial sums.
+/// partial sums, of `outputs` arrays of `widths`; what `to` has no array for is dropped.
 template <class Rows>
 void sum_over_chunks(Device& on, std::int64_t rows, std::int64_t chunk, std::size_t sizes, float* const* to,
                      const int* widths, int outputs, Rows&& chunk_rows) {
@@ -92,6 +95,7 @@ void sum_over_chunks(Device& on, std::int64_t rows, std::int64_t chunk, std::siz
 
 }  // namespace detail
 
+/// y = gain * normalize(x - mean, scale) + bias (+ residual), row by row; see NormArgs.
 template <class Norm>
 void norm_rows(Device& on, const Norm& norm, const NormArgs<float>& a) {
   on.parallel(a.rows, 4, [&](std::int64_t first, std::int64_t last) {
@@ -110,6 +114,7 @@ void norm_rows(Device& on, const Norm& norm, const NormArgs<float>& a) {
   });
 }
 
+/// dx from dy, and the gradients of gain and bias (+=), in a fixed order; see NormBackwardArgs.
 template <class Norm>
 void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<float>& a) {
   float* const to[] = {a.dgain, a.dbias};

@@ -9,6 +9,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::cpu {
 
+/// y[t] = scale * table[index[t] + offset] (+=: accumulate); see GatherArgs.
 template <class W>
 void gather_rows(Device& on, const GatherArgs<float, W>& a) {
   on.parallel(a.tokens, 16, [&](std::int64_t first, std::int64_t last) {
@@ -23,6 +24,7 @@ void gather_rows(Device& on, const GatherArgs<float, W>& a) {
   });
 }
 
+/// dtable[index[t] + offset] += scale * dy[t], in the order of t; see GatherBackwardArgs.
 inline void gather_rows_backward(Device& on, const GatherBackwardArgs<float>& a) {
   if (!a.dtable) return;
   on.parallel(a.width, 16, [&](std::int64_t first, std::int64_t last) {  // columns: tokens of one row stay in order
@@ -34,6 +36,7 @@ inline void gather_rows_backward(Device& on, const GatherBackwardArgs<float>& a)
 
 namespace detail {
 
+/// softcap(factor * logit).
 inline float shaped(float logit, float factor, float cap) {
   const float scaled = logit * factor;
   return cap > 0.f ? cap * std::tanh(scaled / cap) : scaled;
@@ -59,12 +62,14 @@ inline float row_loss(const CrossEntropyArgs& a, float* z, int label) {
 
 }  // namespace detail
 
+/// y = softcap(factor * y) in place; see ShapeLogitsArgs.
 inline void shape_logits(Device& on, const ShapeLogitsArgs& a) {
   on.parallel(a.count, 4096, [&](std::int64_t first, std::int64_t last) {
     for (auto i = first; i < last; ++i) a.y[i] = detail::shaped(a.y[i], a.factor, a.cap);
   });
 }
 
+/// loss per row, and with `gradient` the gradient of the raw logits in their place; see CrossEntropyArgs.
 inline void cross_entropy(Device& on, const CrossEntropyArgs& a) {
   on.parallel(a.rows, 1, [&](std::int64_t first, std::int64_t last) {
     for (auto row = first; row < last; ++row) {
