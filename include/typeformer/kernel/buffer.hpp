@@ -22,7 +22,9 @@ class Buffer {
  public:
   Buffer() = default;
   /// Throws Error when the device has no memory left.
-  Buffer(Device& on, std::size_t size) : on_(&on), size_(size) {
+  Buffer(Device& on, std::size_t size) : Buffer() {  // whole already: when zero throws, the memory is released
+    on_ = &on;
+    size_ = size;
     if (size_ == 0) return;
     data_ = static_cast<T*>(on.allocate(size_ * sizeof(T)));
     on.zero(data_, size_ * sizeof(T));

@@ -87,7 +87,7 @@ class Device {
   /// Calls work(first, last) for ranges that cover [0, count), in parallel; ranges are multiples of `grain` long. What
   /// a range throws is thrown here once all have ended; running out of memory as Error.
   template <class Work>
-  void parallel(std::int64_t count, std::int64_t grain, Work&& work) {
+  void parallel(std::int64_t count, std::int64_t grain, Work&& work) try {
     const std::int64_t pieces = (count + grain - 1) / grain;
     const Team team(busy_);
     if (pieces <= 1 || workers_.empty() || !team.mine) {
@@ -106,6 +106,8 @@ class Device {
           if (first < last) j.work(first, last);
         },
         &job);
+  } catch (const std::bad_alloc&) {
+    throw Error("cpu::Device", "memory", "room for an operation's temporaries", "none");
   }
 
  private:
@@ -153,14 +155,9 @@ class Device {
     attempt(task, data, 0, threads());
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return pending_ == 0; });
-    if (!failure_) return;
     const std::exception_ptr failure = std::exchange(failure_, nullptr);
     lock.unlock();
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::bad_alloc&) {
-      throw Error("cpu::Device", "memory", "room for an operation's temporaries", "none");
-    }
+    if (failure) std::rethrow_exception(failure);
   }
   void serve(int member) {
     std::uint64_t seen = 0;
