@@ -6,7 +6,10 @@ endif()
 
 set(TYPEFORMER_OWN_ARCH "")
 if(TYPEFORMER_ARCH)
-  target_compile_options(typeformer INTERFACE "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-march=${TYPEFORMER_ARCH}>>")
+  # CUDA sources too: symbols carry the instruction set, and a program's units must agree on it.
+  target_compile_options(
+    typeformer INTERFACE "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-march=${TYPEFORMER_ARCH}>>"
+                         "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=${TYPEFORMER_ARCH}>>")
 elseif(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_CXX_FLAGS MATCHES "-m(arch|avx|sse|cpu)")
   include(CheckCXXSourceRuns)
   check_cxx_source_runs(

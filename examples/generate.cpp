@@ -96,7 +96,7 @@ void run(const Arguments& a) {
   if (!a.dump.empty()) {
     Dump dump;
     const int length = static_cast<int>(ids.size());
-    tf::forward(model, tf::Batch{ids, std::span(&length, 1)}, [&](const tf::Observed& o) { dump(o); });
+    tf::forward(model, tf::Batch{ids, std::span(&length, 1)}, dump);
     dump.write(a.dump);
   }
   const auto positions = static_cast<std::int64_t>(ids.size()) + std::max(a.options.max_tokens, 1);

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     gradients.zero();
     loss = tf::loss_and_gradients(model, {lesson.ids, lesson.lengths}, lesson.labels, gradients);
     const float norm = tf::gradient_norm(device, gradients), rate = schedule.rate(step + 1);
-    optimizer.step(model, gradients, rate, tf::clip_scale(norm, 1.f));
+    optimizer.step(model, gradients, {.learning_rate = rate, .gradient_scale = tf::clip_scale(norm, 1.f)});
     if (step == 0) first = loss;
     if (step % 20 == 0 || step + 1 == steps)
       std::printf("step %4d  loss %.3f  gradient norm %6.3f  learning rate %.5f\n", step, double{loss}, double{norm},

@@ -1,4 +1,5 @@
-/// Architectures as types: policies, compositions, aliases of published models, and what a type knows about itself.
+/// Architectures as types: policies, compositions, and what a type knows about itself. Aliases of published models are
+/// in family/, a header for each.
 #pragma once
 #include "typeformer/core/error.hpp"
 #include "typeformer/core/scalar.hpp"

@@ -17,5 +17,5 @@ using Device = tf::cpu::Device;
 
 void update(tf::AdamW<Architecture, Device>& optimizer, tf::Model<Architecture, Device, Weight>& model,
             const tf::Gradients<Architecture, Device>& gradients) {
-  optimizer.step(model, gradients, 1e-3f);
+  optimizer.step(model, gradients);
 }

@@ -28,6 +28,60 @@ TEST_CASE("a second truncation knows what the ring had lost before the first") {
   state.truncate(0, 3);  // nothing of it was overwritten since the reset
 }
 
+TEST_CASE("kinds of layers may have their own heads: a cache is as wide as its layer") {
+  tf::cpu::Device device(1);
+  using M = tiny::Llama::with<tf::LocalLayers<tf::GQA{.heads = 6, .kv_heads = 6, .head_dim = 16}, tf::SlidingWindow{4}>{
+      .period = 2, .locals = 1}>;
+  static_assert(M::Layer<1>::kv_width > M::Layer<0>::kv_width);
+  tf::Model<M, tf::cpu::Device> model(device);
+  tf::initialize(model, 1);
+  const auto ids = consistency::ids_of(12, M::dims.vocab, 1);
+  const int length = 12;
+  const auto whole = tf::forward(model, tf::Batch{ids, std::span(&length, 1)});
+  tf::State state(model, {.sequences = 2, .capacity = 12, .chunk = 5});
+  std::vector<float> last = tf::extend(model, state, std::span(ids).first(9));
+  CHECK(std::equal(last.begin(), last.end(), whole[8].begin()));
+  state.copy(0, 1);
+  for (int i = 9; i < 12; ++i)
+    last = tf::extend(model, state, std::span(ids).subspan(static_cast<std::size_t>(i), 1), 1);
+  CHECK(std::equal(last.begin(), last.end(), whole[11].begin()));
+}
+
+TEST_CASE("an observer is called, not a copy of it") {
+  struct Counter {
+    int seen = 0;
+    void operator()(const tf::Observed&) { ++seen; }
+  } counter;
+  tf::cpu::Device device(1);
+  const tf::Model<tiny::Llama, tf::cpu::Device> model(device);
+  const std::vector<std::int32_t> ids{1, 2, 3};
+  const int length = 3;
+  tf::forward(model, tf::Batch{ids, std::span(&length, 1)}, counter);
+  CHECK(counter.seen == 3 * tiny::Llama::dims.n_layers + 3);
+}
+
+TEST_CASE("errors name the function that was called") {
+  tf::cpu::Device device(1);
+  const tf::Model<tiny::Llama, tf::cpu::Device> model(device);
+  tf::Gradients<tiny::Llama, tf::cpu::Device> gradients(device);
+  const std::vector<std::int32_t> ids{1, 1000};
+  const int length = 2;
+  const tf::Batch batch{ids, std::span(&length, 1)};
+  const auto operation = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const tf::Error& error) {
+      return error.operation();
+    }
+    return "";
+  };
+  CHECK(operation([&] { tf::forward(model, batch); }) == "forward");
+  CHECK(operation([&] { tf::hidden_states(model, batch); }) == "hidden_states");
+  CHECK(operation([&] { tf::loss(model, batch, std::vector{1, 1}); }) == "loss");
+  CHECK(operation([&] { tf::loss_and_gradients(model, batch, std::vector{1, 1}, gradients); }) == "loss_and_gradients");
+  CHECK(operation([&] { tf::loss_and_gradients(model, batch, std::vector{1}, gradients); }) == "loss_and_gradients");
+}
+
 TEST_CASE("a state of another device is refused, and stays usable") {
   tf::cpu::Device device(1), other(1);
   tf::Model<tiny::Llama, tf::cpu::Device> model(device), elsewhere(other);

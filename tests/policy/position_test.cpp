@@ -163,3 +163,22 @@ TEST_CASE("a scaling's numbers must give frequencies") {
   static_assert(!tf::RopeScaling{.kind = Kind::yarn, .factor = 4.f, .beta_fast = 1.f, .beta_slow = 1.f}.fits());
   static_assert(tf::RopeScaling{.kind = Kind::yarn, .factor = 4.f}.fits());
 }
+
+TEST_CASE("a fraction of the head's channels keeps its width through float") {
+  for (int head_dim = 2; head_dim <= 512; ++head_dim)
+    for (int width = 2; width <= head_dim; width += 2) {
+      const tf::RoPE rope{.fraction = static_cast<float>(width) / static_cast<float>(head_dim)};
+      CHECK(rope.rotary_width(head_dim) == width);
+    }
+  // HuggingFace: int(head_dim * partial_rotary_factor), rounded down.
+  CHECK(tf::RoPE{.fraction = .33f}.rotary_width(96) == 31);
+  CHECK(tf::RoPE{.fraction = .4f}.rotary_width(80) == 32);
+  CHECK(tf::RoPE{.fraction = .7f}.rotary_width(10) == 7);
+}
+
+TEST_CASE("ALiBi takes keys on both sides of a query down by their distance") {
+  const auto bias = tf::ALiBi{}.head_bias(0, 8);
+  CHECK(bias(5, 3) == -1.f);
+  CHECK(bias(3, 5) == -1.f);
+  CHECK(bias(4, 4) == 0.f);
+}

@@ -49,7 +49,7 @@ TEST_CASE("AdamW follows PyTorch's for every parameter, with decay for matrices 
       const auto& expected = c["steps"][t];
       const auto gradient = floats(table["gradients"][t]);
       fill(gradients, gradient);
-      optimizer.step(model, gradients, expected["learning_rate"].get<float>());
+      optimizer.step(model, gradients, {.learning_rate = expected["learning_rate"].get<float>()});
       CHECK(optimizer.steps() == static_cast<int>(t) + 1);
       const double beta1 = c["beta1"];
       for (std::size_t j = 0; j < sizes.size(); ++j)
@@ -78,7 +78,7 @@ TEST_CASE("weight decay reaches matrices and embeddings, and nothing else") {
   fill(model.weights(), {.5f});
   AdamW optimizer(model, {.weight_decay = .5f});
   const Gradients<Tiny, cpu::Device> none(device);
-  optimizer.step(model, none, .1f);
+  optimizer.step(model, none, {.learning_rate = .1f});
   for (const Parameter& p : parameters<Tiny>) {
     CAPTURE(p.name());
     const float expected = p.name().ends_with("bias") || p.name().find("ln") != std::string::npos ? .5f : .475f;
@@ -98,7 +98,7 @@ TEST_CASE("a step without a rate takes the options', and a gradient's factor is 
   AdamW first(a, {.learning_rate = .01f}), second(b);
   for (int i = 0; i < 3; ++i) {
     first.step(a, half);
-    second.step(b, whole, .01f, .5f);
+    second.step(b, whole, {.learning_rate = .01f, .gradient_scale = .5f});
   }
   for (const Parameter& p : parameters<Tiny>) CHECK(a.weights().get(p) == b.weights().get(p));
 }
@@ -148,10 +148,17 @@ TEST_CASE("what an optimizer cannot use is refused before anything changes") {
   const Gradients<Tiny, cpu::Device> gradients(device);
   AdamW optimizer(model);
   const auto before = model.weights().get(parameters<Tiny>[0]);
-  CHECK_THROWS_WITH_AS(optimizer.step(model, gradients, .1f, NAN),
+  CHECK_THROWS_WITH_AS(optimizer.step(model, gradients, {.learning_rate = .1f, .gradient_scale = NAN}),
                        "AdamW::step: gradient_scale: expected a finite number, got nan", Error);
-  CHECK_THROWS_AS(optimizer.step(model, gradients, -.1f), Error);
-  CHECK_THROWS_AS(optimizer.step(model, gradients, INFINITY), Error);
+  CHECK_THROWS_AS(optimizer.step(model, gradients, {.learning_rate = -.1f}), Error);
+  CHECK_THROWS_AS(optimizer.step(model, gradients, {.learning_rate = INFINITY}), Error);
+  cpu::Device other(1);
+  Model<Tiny, cpu::Device> elsewhere(other);
+  CHECK_THROWS_AS(optimizer.step(elsewhere, gradients), Error);
+  const CosineSchedule endless{.peak = 1e-3f}, overlong{.warmup = 5, .total = 4};
+  CHECK_THROWS_AS((void)endless.rate(0), Error);
+  CHECK_THROWS_AS((void)overlong.rate(0), Error);
+  CHECK_THROWS_AS((void)model.weights().stack("encoder."), Error);
   CHECK(optimizer.steps() == 0);
   CHECK(model.weights().get(parameters<Tiny>[0]) == before);
   const auto make = [&](const AdamWOptions& options) { AdamW<Tiny, cpu::Device> refused(device, options); };

@@ -45,7 +45,9 @@ struct Run {
       gradients.zero();
       losses.push_back(loss_of(source, target, gradients));
       norms.push_back(gradient_norm(device, gradients));
-      if (step < steps) optimizer.step(model, gradients, schedule.rate(step), clip_scale(norms.back(), 1.f));
+      if (step < steps)
+        optimizer.step(model, gradients,
+                       {.learning_rate = schedule.rate(step), .gradient_scale = clip_scale(norms.back(), 1.f)});
     }
   }
   float loss_of(const Text& source, const Text& target, Gradients<M, cpu::Device>& gradients) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "typeformer/core/error.hpp"
-#include "typeformer/io/mapped_file.hpp"
 #include "typeformer/io/quote_name.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::io {
@@ -112,27 +110,5 @@ class ConfigFields {
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> ignored_;
 };
-
-/// A JSON file, whole. Throws Error when it cannot be read, is no JSON, nests deeper than 64 levels, or names a member
-/// of one object twice: which of the two counts would be a guess.
-inline nlohmann::json read_json(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto bytes = file.bytes();
-  const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  const auto refuse = [&](const std::string& got) { throw Error("load", quote_name(path.native()), "JSON", got); };
-  std::vector<std::set<std::string>> open;  // the keys of the objects that have not ended
-  const auto look = [&](int level, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (level > 64) refuse("too many levels");
-    if (event == Event::object_start) open.emplace_back();
-    if (event == Event::object_end) open.pop_back();
-    if (event == Event::key && !open.back().insert(value.get_ref<const std::string&>()).second)
-      refuse("the key " + quote_name(value.get_ref<const std::string&>()) + " twice in one object");
-    return true;
-  };
-  auto json = nlohmann::json::parse(begin, begin + bytes.size(), look, false);
-  if (json.is_discarded()) refuse("something else");
-  return json;
-}
 
 }  // namespace typeformer

@@ -1,11 +1,15 @@
 /// Bodies of file_architecture.hpp.
 #pragma once
 #include <filesystem>
+#include <string_view>
 
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/io/config_gguf.hpp"
 #include "typeformer/io/config_hf.hpp"
 #include "typeformer/io/file_architecture.hpp"
+#include "typeformer/io/json_document.hpp"
+#include "typeformer/io/mapped_file.hpp"
+#include "typeformer/io/quote_name.hpp"
 #include "typeformer/io/tensor_source.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::io {
@@ -14,7 +18,10 @@ namespace typeformer::inline TYPEFORMER_ABI::io {
 inline FileArchitecture read_architecture(const std::filesystem::path& path, const TensorSource& source) {
   if (source.gguf()) return read_gguf_config(*source.gguf());
   const auto folder = std::filesystem::is_directory(path) ? path : path.parent_path();
-  return read_hf_config(read_json(folder / "config.json"), source.find("lm_head.weight") != nullptr);
+  const MappedFile file(folder / "config.json");
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const auto json = parse_json(text, "load", quote_name(file.path().native()));
+  return read_hf_config(json, source.find("lm_head.weight") != nullptr);
 }
 
 TYPEFORMER_INLINE FileArchitecture read_architecture(const std::filesystem::path& path) {

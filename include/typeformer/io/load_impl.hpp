@@ -52,7 +52,11 @@ inline void compare(const Architecture& type, const FileArchitecture& file, cons
       check(field.name);
     }
   for (const std::string& name : may_differ)
-    if (!names.count(name)) throw Error("load", "may_differ", "names of architecture fields", io::quote_name(name));
+    if (!names.count(name)) {
+      std::string known;
+      for (const std::string& field : names) known += (known.empty() ? "" : ", ") + field;
+      throw Error("load", "may_differ", "names of architecture fields: " + known, quote_name(name));
+    }
   compare_lengths("max_seq", type, type.stack, file.architecture.stack, may_differ);
 }
 

@@ -71,7 +71,7 @@ template <class M, class Device, Storage W = float>
 class ParameterArena {
  public:
   explicit ParameterArena(Device& on)
-      : matrices_(on, static_cast<std::size_t>(detail::parameter_totals<M>.matrices)),
+      : on_(&on), matrices_(on, static_cast<std::size_t>(detail::parameter_totals<M>.matrices)),
         vectors_(on, static_cast<std::size_t>(detail::parameter_totals<M>.vectors)) {}
 
   /// The table, in the order of memory.
@@ -116,25 +116,32 @@ class ParameterArena {
     vectors_.zero();
   }
 
+  Device& device() const { return *on_; }
   Buffer<Device, W>& matrices() { return matrices_; }
   Buffer<Device, float>& vectors() { return vectors_; }
   const Buffer<Device, W>& matrices() const { return matrices_; }
   const Buffer<Device, float>& vectors() const { return vectors_; }
 
-  /// The tensors of one stack ("", "encoder.", "decoder.").
+  /// The tensors of one stack: "", and of an encoder-decoder "encoder." and "decoder." too. Throws Error for another
+  /// name.
   StackView<const W> stack(std::string_view name) const { return {matrices_.data(), vectors_.data(), index(name)}; }
   StackView<W> stack(std::string_view name) { return {matrices_.data(), vectors_.data(), index(name)}; }
 
  private:
   static const detail::TensorIndex& index(std::string_view stack) {
     static const detail::TensorIndex plain(table(), ""), encoder(table(), "encoder."), decoder(table(), "decoder.");
-    return stack == "encoder." ? encoder : stack == "decoder." ? decoder : plain;
+    if (stack.empty()) return plain;
+    if (EncoderDecoderComposition<M> && stack == "encoder.") return encoder;
+    if (EncoderDecoderComposition<M> && stack == "decoder.") return decoder;
+    throw Error("stack", "name", EncoderDecoderComposition<M> ? "\"\", \"encoder.\" or \"decoder.\"" : "\"\"",
+                "\"" + std::string(stack) + "\"");
   }
   static void check(const Parameter& p, std::size_t count, std::int64_t first, std::string_view operation) {
     if (first < 0 || first + static_cast<std::int64_t>(count) > p.size())
       throw Error(operation, p.name(), "at most " + std::to_string(p.size()) + " elements",
                   std::to_string(count) + " from " + std::to_string(first) + " on");
   }
+  Device* on_;
   Buffer<Device, W> matrices_;
   Buffer<Device, float> vectors_;
 };

@@ -39,10 +39,10 @@ class KVCache {
       const auto ring = std::int64_t{back} + options_.chunk - 1;
       slots_.push_back(back ? static_cast<int>(std::min<std::int64_t>(options_.capacity, ring)) : options_.capacity);
       reach_.push_back(back);
+      widths_.push_back(L::kv_width);
     });
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto size = static_cast<std::size_t>(slots(S::layer_kind(layer))) *
-                        static_cast<std::size_t>(options_.sequences) * static_cast<std::size_t>(S::kv_width);
+      const auto size = static_cast<std::size_t>(options_.sequences) * floats_of_sequence(layer);
       keys_.emplace_back(on, size);
       values_.emplace_back(on, size);
     }
@@ -88,7 +88,7 @@ class KVCache {
     const auto source = index("copy", from), target = index("copy", to);
     std::vector<float> rows;
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto stride = static_cast<std::size_t>(slots(S::layer_kind(layer))) * static_cast<std::size_t>(S::kv_width);
+      const auto stride = floats_of_sequence(layer);
       rows.resize(stride);
       for (auto* buffers : {&keys_, &values_}) {
         auto& buffer = (*buffers)[static_cast<std::size_t>(layer)];
@@ -120,8 +120,13 @@ class KVCache {
     return static_cast<std::size_t>(sequence);
   }
   Device* on_;
+  std::size_t floats_of_sequence(int layer) const {
+    const auto kind = static_cast<std::size_t>(S::layer_kind(layer));
+    return static_cast<std::size_t>(slots_[kind]) * static_cast<std::size_t>(widths_[kind]);
+  }
   StateOptions options_;
-  std::vector<int> lengths_, written_, slots_, reach_;  // written: the most positions since the last reset
+  std::vector<int> lengths_, written_;       // by sequence; written: the most positions since the last reset
+  std::vector<int> slots_, reach_, widths_;  // by kind of layer; widths: kv_heads * head_dim
   std::vector<Buffer<Device, float>> keys_, values_;
 };
 

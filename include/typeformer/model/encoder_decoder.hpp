@@ -31,10 +31,12 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
 
   // --- for the passes of model/ ---
   void set_source(Device& on, std::span<const int> lengths, std::int64_t tokens) {
-    const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(Decoder::kv_width);
     std::vector<Buffer<Device, float>> keys, values;  // all of them before anything changes
     for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
-      keys.emplace_back(on, size), values.emplace_back(on, size);
+      detail::with_layer<Decoder>(layer, [&]<class L, int>() {
+        const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(L::kv_width);
+        keys.emplace_back(on, size), values.emplace_back(on, size);
+      });
     source_lengths_.assign(lengths.begin(), lengths.end());
     source_tokens_ = tokens;
     source_keys_ = std::move(keys);
@@ -111,14 +113,15 @@ struct PairPass {
     return tokens;
   }
   template <class W, class Observer>
-  void run(const Model<M, Device, W>& model, const Batch& from, const Batch& to, bool keep, Observer& observer) {
+  void run(std::string_view operation, const Model<M, Device, W>& model, const Batch& from, const Batch& to, bool keep,
+           Observer& observer) {
     using Encoder = typename M::Encoder;
     using Decoder = typename M::Decoder;
-    check_pair("forward", from, to);
-    check_batch("forward", from, Encoder::dims.vocab);
-    check_batch("forward", to, Decoder::dims.vocab);
-    check_positions<Encoder>("forward", from);
-    check_positions<Decoder>("forward", to);
+    check_pair(operation, from, to);
+    check_batch(operation, from, Encoder::dims.vocab);
+    check_batch(operation, to, Decoder::dims.vocab);
+    check_positions<Encoder>(operation, from);
+    check_positions<Decoder>(operation, to);
     source.set(model.device(), from, Encoder::layer_kinds);
     target.set(model.device(), to, Decoder::layer_kinds);
     cross = cross_segments(target.segments(0), to.lengths, from.lengths);
@@ -137,10 +140,10 @@ struct PairPass {
 
 /// Logits of every target position, [T, vocab]. Sequence s of the target reads sequence s of the source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
-Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batch& target, Observer observer = {}) {
+Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batch& target, Observer&& observer = {}) {
   constexpr int vocab = M::Decoder::dims.vocab;
   detail::PairPass<M, Device> pass;
-  pass.run(model, source, target, false, observer);  // [T, d_model]
+  pass.run("forward", model, source, target, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(model.device(), target.ids.size() * static_cast<std::size_t>(vocab));
   detail::head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
@@ -151,10 +154,10 @@ Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batc
 template <EncoderDecoderComposition M, class Device, Storage W>
 float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
            std::span<const std::int32_t> labels, const LossOptions& options = {}) {
-  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab, options);
+  detail::check_labels("loss", labels, target.ids.size(), M::Decoder::dims.vocab, options);
   detail::PairPass<M, Device> pass;
   NoObserver observer;
-  pass.run(model, source, target, false, observer);
+  pass.run("loss", model, source, target, false, observer);
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
   return detail::head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
 }
@@ -163,13 +166,13 @@ float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& t
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
                          std::span<const std::int32_t> labels, Gradients<M, Device>& gradients,
-                         const LossOptions& options = {}, Observer observer = {}) {
+                         const LossOptions& options = {}, Observer&& observer = {}) {
   using Encoder = detail::Stack<typename M::Encoder, Device, W>;
   using Decoder = detail::Stack<typename M::Decoder, Device, W>;
-  detail::check_labels(labels, target.ids.size(), M::Decoder::dims.vocab, options);
+  detail::check_labels("loss_and_gradients", labels, target.ids.size(), M::Decoder::dims.vocab, options);
   Device& on = model.device();
   detail::PairPass<M, Device> pass;
-  pass.run(model, source, target, true, observer);
+  pass.run("loss_and_gradients", model, source, target, true, observer);
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto in_encoder = gradients.stack("encoder."), in_decoder = gradients.stack("decoder.");
   const auto shared = gradients.stack("");
@@ -195,7 +198,7 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
 /// output. source.lengths has one entry per sequence of the state. Forgets what the state held.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& source,
-            Observer observer = {}) {
+            Observer&& observer = {}) {
   using Encoder = typename M::Encoder;
   using Decoder = typename M::Decoder;
   detail::check_device("encode", model, state);
@@ -213,19 +216,20 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
       [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
   state.set_source(on, source.lengths, pass.tokens());
   const auto w = model.weights().stack("decoder.");
-  for (int layer = 0; layer < Decoder::dims.n_layers; ++layer) {  // [S, kv_width]
-    const auto project = [&](float* y, Tensor weight, Tensor bias) {
-      linear(on, LinearArgs<float, W>{.y = y,
-                                      .x = a.normed,
-                                      .w = w.matrix(weight, layer),
-                                      .bias = w.vector(bias, layer),
-                                      .rows = pass.tokens(),
-                                      .in = Decoder::dims.d_model,
-                                      .out = Decoder::kv_width});
-    };
-    project(state.source_keys(layer), Tensor::cross_k_weight, Tensor::cross_k_bias);
-    project(state.source_values(layer), Tensor::cross_v_weight, Tensor::cross_v_bias);
-  }
+  for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
+    detail::with_layer<Decoder>(layer, [&]<class L, int>() {  // [S, kv_width]
+      const auto project = [&](float* y, Tensor weight, Tensor bias) {
+        linear(on, LinearArgs<float, W>{.y = y,
+                                        .x = a.normed,
+                                        .w = w.matrix(weight, layer),
+                                        .bias = w.vector(bias, layer),
+                                        .rows = pass.tokens(),
+                                        .in = L::dims.d_model,
+                                        .out = L::kv_width});
+      };
+      project(state.source_keys(layer), Tensor::cross_k_weight, Tensor::cross_k_bias);
+      project(state.source_values(layer), Tensor::cross_v_weight, Tensor::cross_v_bias);
+    });
 }
 
 namespace detail {
@@ -259,7 +263,7 @@ StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderSta
 /// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch,
-              Observer observer = {}) {
+              Observer&& observer = {}) {
   using Decoder = typename M::Decoder;
   constexpr int vocab = Decoder::dims.vocab;
   detail::check_device("extend", model, state);

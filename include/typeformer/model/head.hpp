@@ -98,15 +98,16 @@ class Head {
 };
 
 /// Throws Error unless there is one label per token, each below the vocabulary (negative ones are ignored).
-inline void check_labels(std::span<const std::int32_t> labels, std::size_t tokens, int vocab,
-                         const LossOptions& options) {
-  if (!(options.z_loss >= 0.f)) throw Error("loss", "z_loss", "0 or more", std::to_string(options.z_loss));
+inline void check_labels(std::string_view operation, std::span<const std::int32_t> labels, std::size_t tokens,
+                         int vocab, const LossOptions& options) {
+  if (!(options.z_loss >= 0.f)) throw Error(operation, "z_loss", "0 or more", std::to_string(options.z_loss));
   if (!(options.smoothing >= 0.f && options.smoothing < 1.f))
-    throw Error("loss", "smoothing", "from 0 to below 1", std::to_string(options.smoothing));
+    throw Error(operation, "smoothing", "from 0 to below 1", std::to_string(options.smoothing));
   if (labels.size() != tokens)
-    throw Error("loss", "labels", std::to_string(tokens) + " labels, one per token", std::to_string(labels.size()));
+    throw Error(operation, "labels", std::to_string(tokens) + " labels, one per token", std::to_string(labels.size()));
   for (const std::int32_t label : labels)
-    if (label >= vocab) throw Error("loss", "labels", "labels below " + std::to_string(vocab), std::to_string(label));
+    if (label >= vocab)
+      throw Error(operation, "labels", "labels below " + std::to_string(vocab), std::to_string(label));
 }
 
 }  // namespace detail

@@ -22,7 +22,7 @@ struct Observed {
   int width = 0;
 };
 
-/// Sees nothing, costs nothing: what passes take by default. An observer is called as observer(Observed).
+/// Sees nothing, costs nothing: what passes take by default. An observer is called as observer(Observed), by reference.
 struct NoObserver {
   void operator()(const Observed&) const {}
 };

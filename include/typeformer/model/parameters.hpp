@@ -65,6 +65,8 @@ enum class Tensor : std::uint8_t {
 constexpr Tensor bias_of(Tensor norm_weight) { return static_cast<Tensor>(static_cast<int>(norm_weight) + 1); }
 static_assert(bias_of(Tensor::embedding_norm_weight) == Tensor::embedding_norm_bias &&
                   bias_of(Tensor::ln1_weight) == Tensor::ln1_bias &&
+                  bias_of(Tensor::q_norm_weight) == Tensor::q_norm_bias &&
+                  bias_of(Tensor::k_norm_weight) == Tensor::k_norm_bias &&
                   bias_of(Tensor::ln1_post_weight) == Tensor::ln1_post_bias &&
                   bias_of(Tensor::ln_cross_weight) == Tensor::ln_cross_bias &&
                   bias_of(Tensor::ln_cross_post_weight) == Tensor::ln_cross_post_bias &&
@@ -225,8 +227,7 @@ class ParameterWalk {
   constexpr void norm(Tensor weight, std::string_view weight_name, std::string_view bias_name, std::int64_t width) {
     if constexpr (Norm.gain != Gain::none)
       vector(weight, weight_name, width, Norm.gain == Gain::one_plus ? Initializer::zeros : Initializer::ones);
-    if constexpr (Norm.bias)
-      vector(static_cast<Tensor>(static_cast<int>(weight) + 1), bias_name, width, Initializer::zeros);
+    if constexpr (Norm.bias) vector(bias_of(weight), bias_name, width, Initializer::zeros);
   }
 
   constexpr void matrix(Tensor tensor, std::string_view suffix, std::int64_t rows, std::int64_t columns,

@@ -37,12 +37,14 @@ inline void check_sampling(const SamplingOptions& o, std::size_t vocab) {
 }  // namespace detail
 
 /// The token to come after `logits`. Draw number `step` of the seed: equal arguments give equal tokens.
-/// Throws Error for options out of range and when no logit is a number above -infinity.
+/// Throws Error for options out of range, for a logit that is NaN or +infinity, and when all are -infinity.
 inline std::int32_t sample(std::span<const float> logits, const SamplingOptions& options, std::uint64_t step = 0) {
   detail::check_sampling(options, logits.size());
   float best = -INFINITY;
-  for (const float logit : logits)
-    if (logit > best) best = logit;
+  for (const float logit : logits) {
+    if (std::isnan(logit)) throw Error("sample", "logits", "numbers", "NaN");
+    best = std::max(best, logit);
+  }
   if (best == -INFINITY) throw Error("sample", "logits", "a number above -infinity", "none");
   if (best == INFINITY) throw Error("sample", "logits", "finite numbers or -infinity", "+infinity");
   if (options.temperature == 0.f)
@@ -50,7 +52,7 @@ inline std::int32_t sample(std::span<const float> logits, const SamplingOptions&
 
   std::vector<std::int32_t> order;
   for (std::size_t id = 0; id < logits.size(); ++id)
-    if (logits[id] > -INFINITY) order.push_back(static_cast<std::int32_t>(id));  // drops NaN too
+    if (logits[id] > -INFINITY) order.push_back(static_cast<std::int32_t>(id));
   const auto likelier = [&](std::int32_t a, std::int32_t b) {
     const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
     return x != y ? x > y : a < b;

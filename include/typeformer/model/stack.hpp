@@ -79,13 +79,15 @@ class Stack {
 
  public:
   static constexpr int d_model = S::dims.d_model;
+  Stack(Device& on, std::string_view name, const StackView<const W>& weights, const W* token_table,
+        const std::vector<PositionTables<Device>>& tables, const float* position_rows)
+      : on_(on), name_(name), w_(weights), token_table_(token_table), tables_(tables), position_rows_(position_rows) {}
   /// `name`: of the stack in the parameter table.
   template <class M>
   Stack(const Model<M, Device, W>& model, std::string_view name, const std::vector<PositionTables<Device>>& tables,
         const Buffer<Device, float>& position_rows)
-      : on_(model.device()), name_(name), w_(model.weights().stack(name)),
-        token_table_(model.weights().stack("").matrix(Tensor::token_embeddings)), tables_(tables),
-        position_rows_(position_rows.data()) {}
+      : Stack(model.device(), name, model.weights().stack(name),
+              model.weights().stack("").matrix(Tensor::token_embeddings), tables, position_rows.data()) {}
 
   /// Token ids to hidden states: a.hidden and a.normed. `cache`: null, or where keys and values are written and read.
   /// per_kind(kind) gives the PassTokens of a kind; cross(layer, activations) may redirect cross-attention's keys and

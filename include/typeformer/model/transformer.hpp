@@ -93,10 +93,10 @@ void check_positions(std::string_view operation, const Batch& batch) {
 
 /// A whole pass without a cache. `keep`: for a backward. Its activations lie in `memory`.
 template <class M, class Device, class W, class Observer>
-StackActivations run(const Model<M, Device, W>& model, const Batch& batch, PassArrays<Device>& pass,
-                     PassMemory<Device>& memory, bool keep, Observer& observer) {
-  check_batch("forward", batch, M::dims.vocab);
-  check_positions<M>("forward", batch);
+StackActivations run(std::string_view operation, const Model<M, Device, W>& model, const Batch& batch,
+                     PassArrays<Device>& pass, PassMemory<Device>& memory, bool keep, Observer& observer) {
+  check_batch(operation, batch, M::dims.vocab);
+  check_positions<M>(operation, batch);
   pass.set(model.device(), batch, M::layer_kinds);
   auto a = stack_activations<M>(model.device(), memory, pass.tokens(), 0, keep, false);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
@@ -118,11 +118,11 @@ std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
 /// extend. Throws Error when an id is not in the vocabulary or the lengths do not add up.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
-    forward(const Model<M, Device, W>& model, const Batch& batch, Observer observer = {}) {
+    forward(const Model<M, Device, W>& model, const Batch& batch, Observer&& observer = {}) {
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::PassMemory<Device> memory;
-  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
+  const auto a = detail::run("forward", model, batch, pass, memory, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(on, static_cast<std::size_t>(pass.tokens() * M::dims.vocab));
   detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());  // [T, vocab]
   observer(Observed{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
@@ -132,10 +132,10 @@ requires(M::has_head && !M::cross_attention) Logits
 /// Hidden states after the final norm, [T, d_model], in host memory: what an encoder gives.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(!M::cross_attention) std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch,
-                                                               Observer observer = {}) {
+                                                               Observer&& observer = {}) {
   detail::PassArrays<Device> pass;
   detail::PassMemory<Device> memory;
-  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
+  const auto a = detail::run("hidden_states", model, batch, pass, memory, false, observer);  // [T, d_model]
   return detail::to_host(model.device(), a.normed, pass.tokens() * M::dims.d_model);
 }
 
@@ -144,11 +144,11 @@ template <Composition M, class Device, Storage W>
 requires(M::has_head && !M::cross_attention) float loss(const Model<M, Device, W>& model, const Batch& batch,
                                                         std::span<const std::int32_t> labels,
                                                         const LossOptions& options = {}) {
-  detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
+  detail::check_labels("loss", labels, batch.ids.size(), M::dims.vocab, options);
   detail::PassArrays<Device> pass;
   detail::PassMemory<Device> memory;
   NoObserver observer;
-  const auto a = detail::run(model, batch, pass, memory, false, observer);  // [T, d_model]
+  const auto a = detail::run("loss", model, batch, pass, memory, false, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
   return detail::head_of(model).loss(a.normed, targets.data(), labels, options, nullptr, nullptr, nullptr);
 }
@@ -160,12 +160,12 @@ requires(M::has_head &&
          !M::cross_attention) float loss_and_gradients(const Model<M, Device, W>& model, const Batch& batch,
                                                        std::span<const std::int32_t> labels,
                                                        Gradients<M, Device>& gradients, const LossOptions& options = {},
-                                                       Observer observer = {}) {
-  detail::check_labels(labels, batch.ids.size(), M::dims.vocab, options);
+                                                       Observer&& observer = {}) {
+  detail::check_labels("loss_and_gradients", labels, batch.ids.size(), M::dims.vocab, options);
   Device& on = model.device();
   detail::PassArrays<Device> pass;
   detail::PassMemory<Device> memory;
-  const auto a = detail::run(model, batch, pass, memory, true, observer);  // [T, d_model]
+  const auto a = detail::run("loss_and_gradients", model, batch, pass, memory, true, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto into = gradients.stack("");
   float* dtable = into.matrix(Tensor::token_embeddings);
@@ -265,7 +265,7 @@ void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory,
 /// the capacity.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
-    extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer observer = {}) {
+    extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer&& observer = {}) {
   Logits result{
       std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
       M::dims.vocab};

@@ -117,6 +117,13 @@ constexpr auto buckets_rule() {
   else
     return buckets_reach_the_distance<32, 128, false>{};
 }
+template <auto Position>
+constexpr int table_offset() {
+  if constexpr (TablePosition<policy_t<Position>>)
+    return Position.offset;
+  else
+    return 0;
+}
 
 /// The rules a composition must keep; as base classes, those that do not hold explain themselves.
 template <class... Rule>
@@ -134,7 +141,8 @@ using apply_rules = Use<
     rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A>, RotaryPosition<policy_t<A::position>>>,
     rope_turns_slower_with_each_pair<theta_ok<A>()>, rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
     sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,
-    decltype(buckets_rule<A::position>()), mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
+    position_table_begins_at_its_first_row<table_offset<A::position>()>, decltype(buckets_rule<A::position>()),
+    mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
     pattern_fits_its_period<period_of<A::pattern>(), locals_of<A::pattern>()>,
     pattern_gives_each_layer_a_kind<policy_t<A::pattern>::kinds, kinds_in_range<A::pattern>(A::dims.n_layers)>,
     logits_need_a_head<A::has_head, A::tied || A::logit_scale != 1.f || A::final_softcap != 0.f || A::biases.head>,
@@ -161,7 +169,8 @@ template <class A, class L>
 constexpr bool stack_stays =
     all<A::dims.vocab == L::dims.vocab, A::dims.d_model == L::dims.d_model, A::dims.n_layers == L::dims.n_layers,
         A::dims.max_seq == L::dims.max_seq, A::tied == L::tied, A::has_head == L::has_head,
-        A::biases.head == L::biases.head, A::embedding_scale == L::embedding_scale, A::logit_scale == L::logit_scale,
+        A::biases.head == L::biases.head, A::cross_attention == L::cross_attention,
+        A::embedding_scale == L::embedding_scale, A::logit_scale == L::logit_scale,
         A::final_softcap == L::final_softcap, std::is_same_v<Fixed<A::embedding_norm>, Fixed<L::embedding_norm>>,
         std::is_same_v<Fixed<A::position>, Fixed<L::position>> ||
             (policy_t<L::position>::acts_on != ActsOn::embedding && !TableBias<policy_t<L::position>>),

@@ -60,8 +60,8 @@ struct LayerNorm {
 
 /// y = x: a block without norms.
 struct NoNorm {
-  Gain gain = Gain::none;
-  bool bias = false;
+  static constexpr Gain gain = Gain::none;
+  static constexpr bool bias = false;
   static constexpr bool centered = false;
 
   template <class T>

@@ -82,7 +82,8 @@ struct RoPE {
   RopeScaling scaling{};
   static constexpr ActsOn acts_on = ActsOn::query_key;
 
-  constexpr int rotary_width(int head_dim) const { return static_cast<int>(static_cast<float>(head_dim) * fraction); }
+  /// Rounded down as in HuggingFace; the last bits of a float do not count (26 of 88 channels stay 26).
+  constexpr int rotary_width(int head_dim) const { return static_cast<int>(double{fraction} * head_dim + 1e-4); }
   /// Radians per position of pair i, of r = width channels.
   double frequency(int pair, int width) const {
     const double plain = std::pow(double{theta}, -2. * pair / width);
@@ -113,7 +114,9 @@ struct RoPE {
     const double keep = (context / wavelength - scaling.low) / (double{scaling.high} - scaling.low);
     return plain * ((1 - keep) / scaling.factor + keep);
   }
-  /// arXiv:2309.00071, eq. 17 to 20: interpolated below beta_slow rotations, kept above beta_fast, a ramp between.
+  /// arXiv:2309.00071, section 3.2: interpolated below beta_slow rotations, kept above beta_fast, a ramp between;
+  /// linear in the pair's index between whole pairs, as in the authors' code (in the paper, eq. 18, in the number of
+  /// rotations).
   double yarn(double plain, int pair, int width) const {
     const auto pair_of = [&](double rotations) {
       return width * std::log(scaling.original_context / (rotations * 2 * std::numbers::pi)) /
@@ -127,13 +130,16 @@ struct RoPE {
   }
 };
 
-/// Adds slope(head) * (key - query) to the score. Press et al. 2021, arXiv:2108.12409, section 3.
+/// Adds -slope(head) * |key - query| to the score. Press et al. 2021, arXiv:2108.12409, section 3, where no key comes
+/// after its query.
 struct ALiBi {
   static constexpr ActsOn acts_on = ActsOn::score;
 
   struct HeadBias {
     float slope;
-    TYPEFORMER_HD float operator()(int query, int key) const { return slope * static_cast<float>(key - query); }
+    TYPEFORMER_HD float operator()(int query, int key) const {
+      return slope * static_cast<float>(key < query ? key - query : query - key);
+    }
   };
   /// Slopes 2^(-8i/c), i = 1..c, for the c = largest power of two <= heads first heads; the rest take every other slope
   /// of the series for 2c.
@@ -146,7 +152,8 @@ struct ALiBi {
   }
 };
 
-/// Adds table[bucket(key - query)][head] to the score; one trained table per stack, shared by its layers.
+/// Adds table[bucket(key - query)][head] to the score; one trained table per stack, shared by its layers. Where keys
+/// come after their queries (an encoder), set `bidirectional`: without it they all share the bucket of distance 0.
 /// Raffel et al. 2019, arXiv:1910.10683, section 2.1.
 struct T5Buckets {
   int buckets = 32;

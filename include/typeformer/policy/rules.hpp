@@ -83,6 +83,17 @@ struct sinusoids_come_in_pairs {
   };
 };
 
+template <int offset>
+struct position_table_begins_at_its_first_row {
+  static constexpr bool ok = offset >= 0;
+  template <bool passed>
+  struct explain {
+    static_assert(passed,
+                  "LearnedPositions must have an offset of 0 or more: position p reads row p + offset of the table. "
+                  "Change LearnedPositions{.offset}.");
+  };
+};
+
 template <int buckets, int max_distance, bool bidirectional>
 struct buckets_reach_the_distance {
   static constexpr int exact = (bidirectional ? buckets / 2 : buckets) / 2;
@@ -136,9 +147,10 @@ struct kinds_of_layers_share_a_stack {
   static constexpr bool ok = stack_stays;
   template <bool passed>
   struct explain {
-    static_assert(passed,
-                  "a layer pattern must change only what a layer owns: embedding, position table, head, d_model, "
-                  "vocabulary and layer count belong to the stack. Remove what changes them from the pattern.");
+    static_assert(
+        passed,
+        "a layer pattern must change only what a layer owns: embedding, position table, head, d_model, "
+        "vocabulary, layer count and cross-attention belong to the stack. Remove what changes them from the pattern.");
   };
 };
 

@@ -53,13 +53,24 @@ inline std::vector<std::int32_t> prompt_ids(const Tokenizer& tokenizer, std::str
   return tokenizer.encode(rendered, {.add_bos = false, .add_eos = false});
 }
 
+namespace detail {
+
+/// For a caller who waits for the whole answer.
+struct NoText {
+  void operator()(std::string_view) const {}
+};
+
+}  // namespace detail
+
 /// Continues the ids. on_text(piece) gets whole characters as soon as they are certain; an id that is no token (a row
 /// that the model's vocabulary was padded with) has no text. `state` must be empty or hold a prefix that the ids
-/// continue. Throws Error, before anything changes, when there are no ids, they exceed the state's capacity, or an
-/// option is out of range.
-template <Composition M, class Device, Storage W, class OnText>
+/// continue; afterwards it holds the prompt and the generated ids, but of these not the last when max_tokens or the
+/// capacity ended it (no pass has read it), and never the stop token: a next turn begins with what is missing. Throws
+/// Error, before anything changes, when there are no ids, they exceed the state's capacity, or an option is out of
+/// range.
+template <Composition M, class Device, Storage W, class OnText = detail::NoText>
 Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, const Tokenizer& tokenizer,
-                    std::span<const std::int32_t> ids, const GenerateOptions& options, OnText&& on_text) {
+                    std::span<const std::int32_t> ids, const GenerateOptions& options = {}, OnText&& on_text = {}) {
   using Clock = std::chrono::steady_clock;
   const auto seconds = [](Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();
@@ -99,9 +110,9 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, c
 }
 
 /// Answers a prompt, with a state of its own for as many positions as it needs.
-template <Composition M, class Device, Storage W, class OnText>
+template <Composition M, class Device, Storage W, class OnText = detail::NoText>
 Generation generate(const Model<M, Device, W>& model, const Tokenizer& tokenizer, std::string_view prompt,
-                    const GenerateOptions& options, OnText&& on_text) {
+                    const GenerateOptions& options = {}, OnText&& on_text = {}) {
   const auto ids = prompt_ids(tokenizer, prompt, options.chat);
   const std::int64_t positions = static_cast<std::int64_t>(ids.size()) + std::max(options.max_tokens, 0);
   State state(model, {.capacity = static_cast<int>(std::clamp<std::int64_t>(positions, 1, M::dims.max_seq))});

@@ -19,17 +19,6 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::text {
 
-/// Parses a document. Throws Error for text that is not JSON. `where` names it in errors.
-inline nlohmann::json parse_json(std::string_view text, std::string_view where) {
-  // The parser takes a zero byte for the end of the text and would not see what follows.
-  if (text.find('\0') != text.npos) throw Error("Tokenizer", where, "a JSON document", "a zero byte");
-  try {
-    return nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("Tokenizer", where, "a JSON document", problem.what());
-  }
-}
-
 /// A view of one value. Every access throws Error, naming the field, when the value is of another type.
 class JsonField {
  public:

@@ -11,6 +11,7 @@
 
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/error.hpp"
+#include "typeformer/io/json_document.hpp"
 #include "typeformer/io/mapped_file.hpp"
 #include "typeformer/io/quote_name.hpp"
 #include "typeformer/text/json_field.hpp"
@@ -29,7 +30,7 @@ inline std::string file_text(const std::filesystem::path& path) {
 /// A tokenizer.json alone. Beginning and end of text are what its post-processor says; there are no stop ids.
 inline void read_tokenizer_json(const std::filesystem::path& path, TokenizerParts& parts) {
   const std::string where = io::quote_name(path.native()) + ": ";
-  const nlohmann::json document = parse_json(file_text(path), where);
+  const nlohmann::json document = io::parse_json(file_text(path), "Tokenizer", where);
   TokenizerJsonReader(parts).read(JsonField(document, where));
 }
 
@@ -63,7 +64,7 @@ class TokenizerFolderReader {
   }
   std::optional<nlohmann::json> document(const char* name) const {
     if (!exists(folder_ / name)) return std::nullopt;
-    return parse_json(file_text(folder_ / name), io::quote_name((folder_ / name).native()));
+    return io::parse_json(file_text(folder_ / name), "Tokenizer", io::quote_name((folder_ / name).native()));
   }
   JsonField field(const nlohmann::json& json, const char* name) const {
     return {json, io::quote_name((folder_ / name).native()) + ": "};

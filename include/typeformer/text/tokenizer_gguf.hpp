@@ -98,7 +98,7 @@ class TokenizerGgufReader {
       const auto id = static_cast<std::int32_t>(i);
       parts_.vocabulary.add(id, spelling, byte_level_bytes(spelling).value_or(spelling));
       // A converter writes control tokens as they look in a text.
-      if (whole) parts_.added_tokens.push_back({.content = spelling, .id = id, .special = type != 4});
+      if (whole) parts_.add_token({.content = spelling, .id = id, .special = type != 4});
     }
   }
 

@@ -27,7 +27,8 @@ namespace typeformer::inline TYPEFORMER_ABI::text {
 /// another kind of model is another `model` and other steps, not another Tokenizer.
 struct TokenizerParts {
   Vocabulary vocabulary;
-  std::vector<AddedToken> added_tokens;      ///< in file order; index_added_tokens() makes them findable
+  std::vector<AddedToken> added_tokens;  ///< in file order; index_added_tokens() makes them findable
+  std::unordered_map<std::string, std::size_t> added_places;  ///< where in added_tokens a content stands
   AddedTokenSearch added, added_normalized;  ///< searched in the text; in the normalized text between the former
   Normalization normalization = Normalization::none;
   PreTokenizer pre_tokenizer;
@@ -53,19 +54,15 @@ struct TokenizerParts {
       vocabulary.reserve(std::int64_t{token.id} + 1, static_cast<std::size_t>(vocabulary.size()) + 1);
       vocabulary.add(token.id, token.content, byte_level_bytes(token.content).value_or(token.content));
     }
-    const auto same = std::find_if(added_tokens.begin(), added_tokens.end(),
-                                   [&](const AddedToken& other) { return other.content == token.content; });
-    if (same == added_tokens.end()) {
+    const auto [place, is_new] = added_places.emplace(token.content, added_tokens.size());
+    if (is_new) {
       added_tokens.push_back(std::move(token));
     } else {
-      *same = std::move(token);
+      added_tokens[place->second] = std::move(token);
     }
   }
 
-  bool is_added(std::string_view content) const {
-    return std::any_of(added_tokens.begin(), added_tokens.end(),
-                       [&](const AddedToken& token) { return token.content == content; });
-  }
+  bool is_added(const std::string& content) const { return added_places.contains(content); }
 
   /// To be called once, when all tokens are there.
   void index_added_tokens() {

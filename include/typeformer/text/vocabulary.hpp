@@ -37,8 +37,9 @@ class Vocabulary {
     const auto limit = static_cast<std::int64_t>(8 * tokens + 65536);
     if (size > limit)
       throw Error("Tokenizer", "token ids", "ids below " + std::to_string(limit), std::to_string(size - 1));
+    const Token* const before = tokens_.data();
     if (static_cast<std::size_t>(size) > tokens_.size()) tokens_.resize(static_cast<std::size_t>(size));
-    index_spellings();
+    if (tokens_.data() != before) index_spellings();  // the index points into the table
   }
 
   /// Throws Error when the id or the spelling is taken. The id must have room.

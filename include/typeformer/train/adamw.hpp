@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,10 +15,16 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// Loshchilov & Hutter 2017, arXiv:1711.05101, algorithm 2, with PyTorch's decay (learning_rate * weight_decay).
 struct AdamWOptions {
-  float learning_rate = 1e-3f;  ///< of steps that are given none
+  float learning_rate = 1e-3f;  ///< of steps that name none
   float beta1 = .9f, beta2 = .95f;
   float eps = 1e-8f;
   float weight_decay = .1f;  ///< of matrices and embeddings; norms, biases and score tables do not decay
+};
+
+/// What may differ from step to step.
+struct StepOptions {
+  std::optional<float> learning_rate{};  ///< not set: that of the AdamWOptions
+  float gradient_scale = 1.f;            ///< the update is by this times the gradients; see clip_scale
 };
 
 namespace detail {
@@ -68,27 +75,28 @@ class AdamW {
   template <class W>
   explicit AdamW(const Model<M, Device, W>& model, const AdamWOptions& options = {}) : AdamW(model.device(), options) {}
 
-  /// One update of every weight by gradient_scale * gradients (see clip_scale; 1 / n for the sum of n batches).
-  /// The gradients are left as they are. Throws Error, before anything changes, for a rate that is negative or a rate
-  /// or scale that is not finite.
+  /// One update of every weight. The gradients are left as they are: zero them before the next loss_and_gradients, or
+  /// let them add up over several batches. (Each batch's gradient is of its mean over counted labels. The sum over
+  /// batches scaled by 1 / n is therefore that of one large batch only when all of them count as many labels.) Throws
+  /// Error, before anything changes, for a rate that is negative, a rate or scale that is not finite, and a model or
+  /// gradients on another device.
   template <class W>
-  void step(Model<M, Device, W>& model, const ParameterArena<M, Device, float>& gradients, float learning_rate,
-            float gradient_scale = 1.f) {
+  void step(Model<M, Device, W>& model, const ParameterArena<M, Device, float>& gradients,
+            const StepOptions& how = {}) {
     static_assert(
         std::is_same_v<W, float>,
         "an optimizer updates master weights in float: an update is often smaller than half a unit in the "
         "last place of bf16 or f16 and would be lost. Train a Model<M, Device, float> and round a copy of it.");
+    const float learning_rate = how.learning_rate.value_or(options_.learning_rate);
     check("learning_rate", "a finite number of 0 or more", learning_rate, learning_rate >= 0.f);
-    check("gradient_scale", "a finite number", gradient_scale, true);
+    check("gradient_scale", "a finite number", how.gradient_scale, true);
+    for (const Device* on : {&model.device(), &gradients.device()})
+      if (on != on_) throw Error("AdamW::step", "model, gradients", "the device of the optimizer", "another one");
     if (steps_ == std::numeric_limits<int>::max())
       throw Error("AdamW::step", "steps", "fewer than 2147483647", std::to_string(steps_));
     ++steps_;
     for (const detail::UpdateRange& range : ranges_)
-      update(model.weights(), gradients, range, learning_rate, gradient_scale);
-  }
-  template <class W>
-  void step(Model<M, Device, W>& model, const ParameterArena<M, Device, float>& gradients) {
-    step(model, gradients, options_.learning_rate);
+      update(model.weights(), gradients, range, learning_rate, how.gradient_scale);
   }
 
   const AdamWOptions& options() const { return options_; }

@@ -4,7 +4,8 @@
 #include <string>
 
 namespace tf = typeformer;
-using Tiny = tf::Transformer<tf::Dims{.vocab = 11, .d_model = 8, .n_layers = 2, .d_ff = 12, .max_seq = 16}, tf::MHA(2)>;
+using Tiny = tf::Transformer<tf::Dims{.vocab = 11, .d_model = 8, .n_layers = 2, .d_ff = 12, .max_seq = 16},
+                             tf::RMSNorm{}, tf::SwiGLU{}, tf::RoPE{}, tf::MHA(2), tf::PreNorm{}>;
 
 std::string chat() {
   return tf::ChatTemplate("{{ messages[0].content }}, {{ tools[0] }}")
