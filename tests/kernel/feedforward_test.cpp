@@ -84,6 +84,6 @@ TEST_CASE("GELU, tanh") { check_both<GELUTanh>(reference::Activation::gelu_tanh)
 TEST_CASE("SiLU") { check_both<SiLU>(reference::Activation::silu); }
 TEST_CASE("quick GELU") { check_both<QuickGELU>(reference::Activation::quick_gelu); }
 TEST_CASE("sigmoid") { check_both<Sigmoid>(reference::Activation::sigmoid); }
-TEST_CASE("bilinear") { check_both<Linear>(reference::Activation::identity); }
+TEST_CASE("bilinear") { check_both<Identity>(reference::Activation::identity); }
 TEST_CASE("ELU") { check_both<ELU>(reference::Activation::elu); }
 TEST_CASE("SELU") { check_both<SELU>(reference::Activation::selu); }

@@ -119,7 +119,7 @@ TEST_CASE("gated activations: f(gate) * up, and both derivatives") {
     }
   };
   check(tf::GLU{}, tf::Sigmoid{});
-  check(tf::LiGLU{}, tf::Linear{});
+  check(tf::LiGLU{}, tf::Identity{});
   check(tf::ReGLU{}, tf::ReLU{});
   check(tf::GeGLU{}, tf::GELU{});
   check(tf::GeGLUTanh{}, tf::GELUTanh{});

@@ -145,7 +145,7 @@ struct SELU {
 };
 
 /// x: the gate of the bilinear unit.
-struct Linear {
+struct Identity {
   static constexpr bool gated = false;
   template <class T>
   TYPEFORMER_HD T operator()(T x) const {
@@ -175,7 +175,7 @@ struct Gated {
   const { return activation(gate); }
 };
 using GLU = Gated<Sigmoid>;         ///< Dauphin et al. 2016, arXiv:1612.08083
-using LiGLU = Gated<Linear>;        ///< bilinear
+using LiGLU = Gated<Identity>;      ///< bilinear
 using ReGLU = Gated<ReLU>;          ///< Shazeer 2020, eq. 5
 using GeGLU = Gated<GELU>;          ///< Shazeer 2020, eq. 5
 using GeGLUTanh = Gated<GELUTanh>;  ///< T5 v1.1, Gemma
