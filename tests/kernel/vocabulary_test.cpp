@@ -1,5 +1,5 @@
 // test: sanitize
-// Embedding rows, logits and their loss, sums and the optimiser's update alone, against the judge and PyTorch's tables.
+// Embedding rows, logits and their loss, sums and the optimizer's update alone, against the judge and PyTorch's tables.
 #include <string>
 
 #include "kernel/support.hpp"

@@ -287,7 +287,7 @@ TEST_CASE("packing rounds to nearest even and makes one NaN") {
 TEST_CASE("shared memory starts as NaN, and reading it is a finding of the race checker") {
   const DeviceArray<float> out(96);
 #if defined(TYPEFORMER_SIMT_RACECHECK)
-  CHECK(mentions(fault_of(read_fresh_shared, {2, 32}, out.get()), "memory_test.cpp:", "uninitialised read"));
+  CHECK(mentions(fault_of(read_fresh_shared, {2, 32}, out.get()), "memory_test.cpp:", "uninitialized read"));
 #else
   run(read_fresh_shared, {2, 32}, out.get());
   for (const float x : out.values()) CHECK(std::isnan(x));

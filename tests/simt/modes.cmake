@@ -71,7 +71,7 @@ endif()
 
 # typeformer_simt_mutation(<name> SOURCE <kernel file> TEST <test.cpp> [ROOT <include folder>] [DOCTEST] [EQUIVALENT <regex> ...]
 #                          [LABELS ...] [TIMEOUT seconds] [PROPERTIES ...])
-# A CTest that deletes every synchronisation of the kernel file, one at a time, and runs the test under the race checker;
+# A CTest that deletes every synchronization of the kernel file, one at a time, and runs the test under the race checker;
 # see mutate.py. SOURCE is relative to ROOT, which is include/ by default. DOCTEST: the test needs doctest's main.
 function(typeformer_simt_mutation name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DOCTEST" "SOURCE;TEST;ROOT;TIMEOUT" "EQUIVALENT;LABELS;PROPERTIES")

@@ -248,7 +248,7 @@ TEST_CASE("atomic operations order nothing else, and do not race with each other
 TEST_CASE("reads of shared memory that nobody wrote") {
   const DeviceArray<int> in(numbers(64)), out(64);
   CHECK(mentions(fault_of(never_written, {3, 32}, static_cast<const int*>(in.get()), out.get()), at("unwritten"),
-                 "uninitialised read"));
+                 "uninitialized read"));
 }
 
 TEST_CASE("asynchronous copies: each missing or wrong wait, barrier or order") {

@@ -102,7 +102,7 @@ struct GivesNormRows {
   template <bool passed>
   struct explain {
     static_assert(passed,
-                  "the device must have norm_rows for this model's norms: its blocks normalise rows. Write "
+                  "the device must have norm_rows for this model's norms: its blocks normalize rows. Write "
                   "norm_rows(Device&, norm form, const NormArgs<float>&) beside the device's other operations.");
   };
 };
@@ -333,7 +333,7 @@ struct GivesAdamW {
   template <bool passed>
   struct explain {
     static_assert(passed,
-                  "the device must have adamw to train: the optimiser's update runs where the weights are. Write "
+                  "the device must have adamw to train: the optimizer's update runs where the weights are. Write "
                   "adamw(Device&, const AdamWArgs&), or ask for Use::inference.");
   };
 };

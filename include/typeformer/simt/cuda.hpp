@@ -147,6 +147,6 @@ __device__ __forceinline__ void mma_m16n8k16<f16>(float (&d)[4], const unsigned 
 
 }  // namespace typeformer
 
-/// Declares `T name[size]` in the block's shared memory: uninitialised, aligned to 16 bytes, guarded on the host.
+/// Declares `T name[size]` in the block's shared memory: uninitialized, aligned to 16 bytes, guarded on the host.
 #define TYPEFORMER_SHARED_ARRAY(T, name, size) __shared__ __align__(16) T name[size]
 #endif

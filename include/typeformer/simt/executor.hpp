@@ -15,7 +15,7 @@
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
 namespace device {
-// constinit: no initialisation check on access. Fibers never move between operating-system threads.
+// constinit: no initialization check on access. Fibers never move between operating-system threads.
 inline constinit thread_local uint3 threadIdx{0, 0, 0};
 inline constinit thread_local uint3 blockIdx{0, 0, 0};
 inline constinit thread_local dim3 blockDim{};

@@ -26,7 +26,7 @@ struct Place {
   }
 };
 
-/// Thrown by the call that waits for a kernel (a synchronisation or a blocking copy) when the kernel broke a rule.
+/// Thrown by the call that waits for a kernel (a synchronization or a blocking copy) when the kernel broke a rule.
 /// operation: the built-in or checker; argument: file and line; expected: the rule; got: what happened, and which
 /// thread.
 class Fault : public Error {

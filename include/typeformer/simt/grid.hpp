@@ -233,7 +233,7 @@ inline void run_grid(dim3 grid, dim3 block, std::size_t dynamic_bytes, void (*bo
   const bool found = checker_new_finding(where, what);
   if (fault.set && found) fault.got += "; race checker: " + where + ": " + what;
   if (fault.set) throw Fault(fault.operation, fault.argument, fault.expected, fault.got);
-  if (found) throw Fault("race checker", where, "ordered, initialised, in-bounds access", what);
+  if (found) throw Fault("race checker", where, "ordered, initialized, in-bounds access", what);
 }
 
 }  // namespace typeformer

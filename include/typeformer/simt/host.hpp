@@ -13,7 +13,7 @@
 #include "typeformer/simt/matrix.hpp"
 #include "typeformer/simt/vector_access.hpp"
 
-/// Declares `T name[size]` in the block's shared memory: uninitialised, aligned to 16 bytes, guarded on the host.
+/// Declares `T name[size]` in the block's shared memory: uninitialized, aligned to 16 bytes, guarded on the host.
 #define TYPEFORMER_SHARED_ARRAY(T, name, size) auto& name = ::typeformer::simt::static_shared<T[size]>([] {})
 
 // Kernels find threadIdx, __syncthreads and the rest without qualification, as nvcc provides them.

@@ -168,7 +168,7 @@ class RaceChecker {
     fence_epoch_ = block.barrier_epoch;
   }
   /// An atomic operation takes over what other blocks published at the address, and publishes what was fenced before.
-  void synchronise(const Lane& lane, const void* address) {
+  void synchronize(const Lane& lane, const void* address) {
     const Block& block = *lane.block;
     Publications& here = published_[address];
     for (const auto& [other, publication] : here) {
@@ -323,7 +323,7 @@ class RaceChecker {
       note(by, by.write ? "store over a cp.async in flight" : "read of cp.async data in flight",
            describe(cell.writer_origin),
            message("byte %zu of shared memory, copied by thread %u", offset, cell.writer_thread));
-    if (!by.write && fresh) note(by, "uninitialised read", "", message("byte %zu of shared memory", offset));
+    if (!by.write && fresh) note(by, "uninitialized read", "", message("byte %zu of shared memory", offset));
     if (!fresh) check_write_before(cell, by, shared, offset);
     if (!by.write) {
       if (shared && cell.reader_block != by.block) cell.reader_block = 0;

@@ -33,7 +33,7 @@ void checker_access(Lane& lane, const void* address, std::size_t bytes, Access a
   RaceChecker& checker = race_checker();
   const bool write = access == Access::store || access == Access::atomic || access == Access::async_issue ||
                      access == Access::async_arrival;
-  if (access == Access::atomic) checker.synchronise(lane, address);
+  if (access == Access::atomic) checker.synchronize(lane, address);
   if (access == Access::async_arrival) checker.settle(*lane.block, address, bytes);
   checker.access(address, bytes, write, access == Access::atomic, checker.origin_of(place),
                  access != Access::async_arrival);

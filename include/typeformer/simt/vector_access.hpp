@@ -6,7 +6,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-// Not inlined and not instrumented: the host optimiser would split the copy into 4-byte pieces.
+// Not inlined and not instrumented: the host optimizer would split the copy into 4-byte pieces.
 template <std::size_t Bytes>
 TYPEFORMER_SIMT_UNSEEN __attribute__((noinline)) void copy_bytes(void* to, const void* from) {
   std::memcpy(to, from, Bytes);
