@@ -7,5 +7,5 @@
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
-#include "typeformer/kernel/cuda/matmul.cuh"
+#include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"

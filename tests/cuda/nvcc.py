@@ -121,10 +121,10 @@ def main():
     options.tests = options.source / "tests" / "cuda"
     options.compiler = [options.nvcc, "-ccbin", options.host_compiler, *FLAGS, f"-I{options.source / 'include'}"]
     if options.run:
-        program = link_tests(options, ["norm", "matmul", "device", "attention"], "cuda_on_gpu")
+        program = link_tests(options, ["norm", "linear", "device", "attention"], "cuda_on_gpu")
         return 1 if program is None else subprocess.run([program], cwd=options.source, check=False).returncode
     failures = check_forms(options)
-    failures += link_tests(options, ["norm", "matmul", "device"], "cuda_linked") is None
+    failures += link_tests(options, ["norm", "linear", "device"], "cuda_linked") is None
     return 1 if failures else 0
 
 

@@ -358,11 +358,16 @@ template <class... Operation>
 struct OperationList {};
 using InferenceOperations = OperationList<GivesMemory, GivesGatherRows, GivesNormRows, GivesLinear, GivesPrepareHeads,
                                           GivesAttend, GivesActivate, GivesShapeLogits>;
+template <class First, class Second>
+struct Joined;
+template <class... First, class... Second>
+struct Joined<OperationList<First...>, OperationList<Second...>> {
+  using Type = OperationList<First..., Second...>;
+};
 using TrainingOperations =
-    OperationList<GivesMemory, GivesGatherRows, GivesNormRows, GivesLinear, GivesPrepareHeads, GivesAttend,
-                  GivesActivate, GivesShapeLogits, GivesGatherRowsBackward, GivesNormRowsBackward, GivesLinearBackward,
-                  GivesPrepareHeadsBackward, GivesAttendBackward, GivesActivateBackward, GivesCrossEntropy, GivesAdd,
-                  GivesAdamW, GivesSumOfSquares>;
+    Joined<InferenceOperations, OperationList<GivesGatherRowsBackward, GivesNormRowsBackward, GivesLinearBackward,
+                                              GivesPrepareHeadsBackward, GivesAttendBackward, GivesActivateBackward,
+                                              GivesCrossEntropy, GivesAdd, GivesAdamW, GivesSumOfSquares>>::Type;
 
 template <class Operation, class Device, class W, class S, int... kind>
 constexpr bool given_in_layers(std::integer_sequence<int, kind...>) {

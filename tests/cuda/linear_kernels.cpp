@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "arrays.hpp"
-#include "matmul.hpp"
+#include "linear.hpp"
 
-namespace matmul {
+namespace linear {
 namespace {
 
 using namespace typeformer;
@@ -137,4 +137,4 @@ Plans plans_of(int shapes) {
   return plans;
 }
 
-}  // namespace matmul
+}  // namespace linear
