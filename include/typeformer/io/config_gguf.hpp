@@ -80,7 +80,7 @@ inline StackInfo read_gguf_common(GgufFields& fields, const GgufFile& file) {
   s.head_dim = fields.integer_or("attention.key_length", s.dims.d_model / s.heads);
   if (fields.integer_or("attention.value_length", s.head_dim) != s.head_dim)
     fields.refuse("attention.value_length", std::to_string(s.head_dim) + ", as the keys", "another length");
-  s.score_scale = static_cast<float>(1 / std::sqrt(double(s.head_dim)));
+  s.score_scale = dot_product_scale(s.head_dim);
   s.norm = {"RMSNorm", fields.real("attention.layer_norm_rms_epsilon"), Gain::weight, false};
   s.tied = !file.find_tensor("output.weight");
   return s;
@@ -125,8 +125,7 @@ inline StackInfo read_gguf_gemma3(GgufFields& fields, const GgufFile& file) {
   s.position = read_gguf_rope(fields, 1e6f, s.head_dim);
   s.embedding_scale = EmbeddingScale{}.of(s.dims.d_model);
   s.final_softcap = fields.real_or("final_logit_softcapping", 0.f);
-  if (s.dims.n_layers == 62)
-    s.score_scale = static_cast<float>(1 / std::sqrt(double(s.dims.d_model) / s.heads));  // 27B
+  if (s.dims.n_layers == 62) s.score_scale = dot_product_scale(double(s.dims.d_model) / s.heads);  // 27B
   s.local = LocalInfo{6,
                       5,
                       {.kind = "RoPE", .theta = fields.real_or("rope.freq_base_swa", 1e4f)},

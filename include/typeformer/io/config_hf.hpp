@@ -108,7 +108,7 @@ inline StackInfo read_llama_like(ConfigFields& config) {
   s.kv_heads = config.integer_or("num_key_value_heads", s.heads);
   s.head_dim = config.integer_or("head_dim", s.dims.d_model / s.heads);
   if (s.head_dim < 1) config.refuse("head_dim", "a positive number", s.head_dim);
-  s.score_scale = static_cast<float>(1 / std::sqrt(double(s.head_dim)));
+  s.score_scale = dot_product_scale(s.head_dim);
   s.norm = {"RMSNorm", config.real("rms_norm_eps"), Gain::weight, false};
   return s;
 }
@@ -165,7 +165,7 @@ inline StackInfo read_gemma3(ConfigFields& config) {
   s.activation = "GeGLUTanh";
   s.layout = "DoubleNorm{}";
   s.qk_norm = {s.norm, QKWidth::head, false};
-  s.score_scale = static_cast<float>(1 / std::sqrt(double(config.real_or("query_pre_attn_scalar", 256.f))));
+  s.score_scale = dot_product_scale(double{config.real_or("query_pre_attn_scalar", 256.f)});
   s.tied = config.flag_or("tie_word_embeddings", true);
   s.embedding_scale = EmbeddingScale{}.of(s.dims.d_model);
   s.final_softcap = config.real_or("final_logit_softcapping", 0.f);

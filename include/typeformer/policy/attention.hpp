@@ -3,6 +3,7 @@
 #include <concepts>
 
 #include "typeformer/core/fixed.hpp"
+#include "typeformer/core/math.hpp"
 #include "typeformer/policy/norm.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
@@ -17,6 +18,10 @@ struct GQA {
   float scale = 0.f;    ///< of the dot product; 0: 1 / sqrt(head_dim)
   float softcap = 0.f;  ///< 0: none
 };
+/// The scale of a dot product of that many channels unless a policy says another: 1 / sqrt(channels). Vaswani et al.
+/// 2017, eq. 1.
+constexpr float dot_product_scale(double channels) { return static_cast<float>(1 / constant_sqrt(channels)); }
+
 /// Multi-head attention: every query head has its own key and value head. Vaswani et al. 2017, section 3.2.2.
 constexpr GQA MHA(int heads, int head_dim = 0) { return {.heads = heads, .kv_heads = heads, .head_dim = head_dim}; }
 /// Multi-query attention: one key and value head for all. Shazeer 2019, arXiv:1911.02150.

@@ -73,8 +73,7 @@ struct Accepted : Arguments<D, Norm, Activation, Position, Attention, Layout, Op
   static constexpr int q_width = heads * head_dim, kv_width = kv_heads * head_dim;  ///< channels of all heads
   static constexpr int qkv_width = q_width + 2 * kv_width;
   static constexpr int ffn_in_width = (policy_t<Activation>::gated ? 2 : 1) * D.d_ff;  ///< gate | up, or up
-  static constexpr float score_scale =
-      Attention.scale != 0.f ? Attention.scale : static_cast<float>(1 / constant_sqrt(head_dim));
+  static constexpr float score_scale = Attention.scale != 0.f ? Attention.scale : dot_product_scale(head_dim);
   static constexpr int layer_kinds = policy_t<A::pattern>::kinds;
   /// The kind of a layer: 0 .. layer_kinds - 1.
   static constexpr int layer_kind(int layer) { return A::pattern.kind(layer); }

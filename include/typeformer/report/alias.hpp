@@ -82,7 +82,7 @@ inline std::string mask_source(const MaskInfo& m) {
   return m.kind + "{" + (m.size ? std::to_string(m.size) : "") + "}";
 }
 inline std::string attention_source(const StackInfo& s) {
-  const auto usual = static_cast<float>(1 / constant_sqrt(s.head_dim));
+  const auto usual = dot_product_scale(s.head_dim);
   return PolicySource("GQA")
       .field(true, "heads", std::to_string(s.heads))
       .field(true, "kv_heads", std::to_string(s.kv_heads))
