@@ -3,11 +3,13 @@
 
 #include <cstdio>
 
+const char* message(const typeformer::Error& error);  // message.cpp
+
 int main() {
   try {
     typeformer::cuda::Device device;
     std::puts("a device");
   } catch (const typeformer::Error& error) {
-    std::puts(error.what());
+    std::puts(message(error));
   }
 }
