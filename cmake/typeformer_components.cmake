@@ -75,6 +75,8 @@ endif()
 # The kernels' sources are the same for both; which of the two a unit means is decided by this definition.
 typeformer_component(simt FOLDERS simt LIBS typeformer ${CMAKE_DL_LIBS})
 target_compile_definitions(typeformer_simt INTERFACE TYPEFORMER_CUDA_ON_HOST)
+# Its symbols have names of their own: what is compiled separately for others does not serve it.
+target_compile_options(typeformer_simt INTERFACE -UTYPEFORMER_SEPARATE_COMPILATION)
 
 if(TYPEFORMER_CUDA_FOUND)
   include(typeformer_cuda_toolkit)

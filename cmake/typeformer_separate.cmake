@@ -1,6 +1,6 @@
 # TYPEFORMER_SEPARATE_COMPILATION: what io and text do without knowing the model is compiled once, into a static library that
 # the component's users link, instead of in each of their sources. Used by the library's own build and by its package. It serves
-# the programs of one project: a target with -m flags of its own, on the host layer, or installed for others, defines nothing of
+# the programs of one project: a target with -m flags of its own, or installed for others, undefines the macro
 # it (-UTYPEFORMER_SEPARATE_COMPILATION) and compiles the bodies itself.
 #
 # typeformer_separate(<component> LIBS <target>...): to be called where typeformer::<component> is known; LIBS: what the bodies call.

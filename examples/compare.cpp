@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <typeformer/cpu.hpp>
 #include <vector>
@@ -55,9 +56,10 @@ void report(const Contestant<M>& c, std::size_t tokens, bool last) {
       std::string(M::name).c_str(), static_cast<long long>(M::parameter_count), prefill, decode, last ? "]" : ",");
 }
 
-int main(int argc, char** argv) {
-  const int runs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 11;
-  const std::vector<std::int32_t> prompt(argc > 2 ? static_cast<std::size_t>(std::max(1, std::atoi(argv[2]))) : 128, 7);
+int main(int argc, char** argv) try {
+  const int runs = argc > 1 ? std::atoi(argv[1]) : 11, tokens = argc > 2 ? std::atoi(argv[2]) : 128;
+  if (runs < 1 || tokens < 1) return std::fputs("usage: compare [runs] [tokens]\n", stderr), 2;
+  const std::vector<std::int32_t> prompt(static_cast<std::size_t>(tokens), 7);
   tf::cpu::Device device;
   Contestant<Base> base(device);
   Contestant<Other> other(device);
@@ -70,4 +72,7 @@ int main(int argc, char** argv) {
   std::printf("[");
   report(base, prompt.size(), false);
   report(other, prompt.size(), true);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

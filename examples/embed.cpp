@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <typeformer/cpu.hpp>
 #include <vector>
@@ -46,8 +47,9 @@ std::vector<std::int32_t> continued(const tf::Model<Tiny, tf::cpu::Device>& mode
   return ids;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const int count = argc > 1 ? std::atoi(argv[1]) : 16;
+  if (count < 1) return std::fputs("usage: embed [tokens]\n", stderr), 2;
   Pool pool;
   std::vector<std::int32_t> first, second;
   {
@@ -66,4 +68,7 @@ int main(int argc, char** argv) {
     std::puts("");
   }
   return pool.blocks == 0 && static_cast<int>(first.size()) == count ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

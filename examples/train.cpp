@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <typeformer/cpu.hpp>
 #include <typeformer/model/sampling.hpp>
@@ -55,12 +57,14 @@ std::string sample(const tf::Model<Decoder, tf::cpu::Device>& model, const std::
   return text;
 }
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::max(1, std::atoi(argv[1])) : 400;
+int main(int argc, char** argv) try {
+  const int steps = argc > 1 ? std::atoi(argv[1]) : 400;
+  if (steps < 1) return std::fputs("usage: train [steps] [FILE]\n", stderr), 2;
   std::string text = proverbs;
   if (argc > 2) {
-    std::ifstream file(argv[2], std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    std::ostringstream read;
+    read << std::ifstream(argv[2], std::ios::binary).rdbuf();
+    text = read.str();
     if (text.empty()) return std::fprintf(stderr, "%s: no text\n", argv[2]), 1;
   }
   tf::cpu::Device device;
@@ -83,4 +87,7 @@ int main(int argc, char** argv) {
   }
   std::puts(sample(model, "the ", std::min(200, Decoder::dims.max_seq - 4)).c_str());
   return steps < 50 || loss < .8f * first ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -1,7 +1,7 @@
 """Programs that must not compile, and what the compiler must say first.
 
   check.py case FILE INCLUDE_FOLDER KIND COMPILER [OPTION...]   compiles one file's cases; KIND is gnu, clang or nvcc
-  check.py rules SOURCE_FOLDER                                  is there exactly one case per rule?
+  check.py rules SOURCE_FOLDER                                  is there a case for every rule?
   check.py self-test COMPILER
 
 A case file states what is expected, then the wrong programs and their twin that is right:
@@ -108,7 +108,7 @@ def check_rules(root):
             cases.setdefault(sentence, []).append(path.name)
     for sentence in rules:
         count = len(cases.get(sentence, []))
-        if count != 1:
+        if count < 1:
             complaints.append(f"{count} cases expect: {sentence}")
     for sentence, names in cases.items():
         if sentence not in everywhere and not any(sentence in other for other in everywhere):

@@ -1,5 +1,6 @@
 // expect: arguments after the sixth must be options such as TiedEmbeddings{}, SlidingWindow{512} or Name{"..."}:
-// anything else has no meaning there. Remove it, or give it the members of an option in policy/options.hpp.
+// anything else has no meaning there. Remove it, or give it the members of an option in policy/options.hpp
+// (with<> puts here what lacks a member of its slot's policy).
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;

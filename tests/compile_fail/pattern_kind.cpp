@@ -1,5 +1,5 @@
-// expect: a layer pattern's kind(layer) must be one of 0 .. kinds - 1 for every layer: a layer has to know its
-// composition. Change the pattern's kinds or kind(layer), which must be constexpr.
+// expect: a layer pattern's kind(layer) must be constexpr and one of 0 .. kinds - 1 for every layer, and changes<kind>
+// a Changes<...>: a layer has to know its composition. Change the pattern's kinds, kind(layer) or changes.
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;

@@ -1,5 +1,5 @@
-// expect: a layer pattern must change only what a layer owns: embedding, position table, head, d_model, vocabulary and
-// layer count belong to the stack. Remove what changes them from the pattern.
+// expect: a layer pattern must change only what a layer owns: embedding, position table, head, d_model, vocabulary,
+// layer count and cross-attention belong to the stack. Remove what changes them from the pattern.
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;

@@ -1,5 +1,5 @@
-// expect: d_model must be even for Sinusoidal positions: every frequency gives a sine and a cosine. Change
-// Dims{.d_model} or the position policy.
+// expect: d_model must be even and the base positive for Sinusoidal positions: every frequency, a power of the base,
+// gives a sine and a cosine. Change Dims{.d_model}, Sinusoidal{.base} or the position policy.
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;

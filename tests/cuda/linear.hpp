@@ -7,7 +7,7 @@
 #include "numbers.hpp"
 #include "reference/tensor.hpp"
 
-namespace linear {
+namespace linear_cuda {
 
 struct Case {
   std::size_t rows = 1, in = 1, out = 1;
@@ -37,4 +37,4 @@ struct Plans {
 };
 Plans plans_of(int shapes);
 
-}  // namespace linear
+}  // namespace linear_cuda

@@ -4,7 +4,7 @@
 #include "arrays.hpp"
 #include "linear.hpp"
 
-namespace linear {
+namespace linear_cuda {
 namespace {
 
 using namespace typeformer;
@@ -137,4 +137,4 @@ Plans plans_of(int shapes) {
   return plans;
 }
 
-}  // namespace linear
+}  // namespace linear_cuda

@@ -6,9 +6,9 @@
 
 namespace {
 
-using linear::Case;
-using linear::Inputs;
-using linear::Results;
+using linear_cuda::Case;
+using linear_cuda::Inputs;
+using linear_cuda::Results;
 using reference::Tensor;
 using support::Number;
 
@@ -49,7 +49,7 @@ void check(const Case& c) {
     CAPTURE(c.in);
     CAPTURE(c.out);
     const Inputs in = draw(number, c);
-    const Results expected = judge<double>(c, in), naive = judge<float>(c, in), ours = linear::run(number, c, in);
+    const Results expected = judge<double>(c, in), naive = judge<float>(c, in), ours = linear_cuda::run(number, c, in);
     support::compare(number, "y", expected.y, naive.y, ours.y, c.in + 2);
     support::compare(number, "dx", expected.dx, naive.dx, ours.dx, c.out + 1);
     support::compare(Number::f32, "dw", expected.dw, naive.dw, ours.dw, c.rows + 1);
@@ -70,23 +70,24 @@ TEST_CASE("linear") {
 TEST_CASE("linear: no rows") {
   const Case c{.rows = 0, .in = 4, .out = 3};
   const Inputs in = draw(Number::f32, c);
-  const Results ours = linear::run(Number::f32, c, in);
+  const Results ours = linear_cuda::run(Number::f32, c, in);
   CHECK((ours.y.empty() && ours.dx.empty() && ours.dw == in.dw_before.data && ours.dbias == in.dbias_before.data));
 }
 
-TEST_CASE("linear: one algorithm per shape") { CHECK(linear::plans_after(3) == 2); }
+TEST_CASE("linear: one algorithm per shape") { CHECK(linear_cuda::plans_after(3) == 2); }
 TEST_CASE("linear: lengths without end take no memory without end") {
-  const auto plans = linear::plans_of(600);
+  const auto plans = linear_cuda::plans_of(600);
   CHECK(plans.right);
   CHECK(plans.most == plans.limit);
   CHECK(plans.last == 600 - plans.limit);
 }
 
 TEST_CASE("linear: wrong arguments are named") {
-  CHECK(linear::complaint("in") == "linear: in, out: expected 1 or more, got 0 and 4");
-  CHECK(linear::complaint("stride") == "linear: x_stride: expected 0 or at least in, got 3");
-  CHECK(linear::complaint("null") == "linear: x, w, y: expected arrays, got null");
-  CHECK(linear::complaint("in place") == "linear: y_stride: expected 0 when y is the residual, which is dense, got 8");
+  CHECK(linear_cuda::complaint("in") == "linear: in, out: expected 1 or more, got 0 and 4");
+  CHECK(linear_cuda::complaint("stride") == "linear: x_stride: expected 0 or at least in, got 3");
+  CHECK(linear_cuda::complaint("null") == "linear: x, w, y: expected arrays, got null");
+  CHECK(linear_cuda::complaint("in place") ==
+        "linear: y_stride: expected 0 when y is the residual, which is dense, got 8");
 }
 
 TEST_CASE("linear: as PyTorch") {
@@ -102,7 +103,7 @@ TEST_CASE("linear: as PyTorch") {
       const Inputs in{golden.at("x"),         golden.at("w"),  c.bias ? golden.at("bias") : zeros({c.out}),
                       zeros({c.rows, c.out}), golden.at("dy"), zeros({c.rows, c.in}),
                       zeros({c.out, c.in}),   zeros({c.out})};
-      const Results ours = linear::run(number, c, in);
+      const Results ours = linear_cuda::run(number, c, in);
       support::compare_with_golden(number, "y", golden, ours.y);
       support::compare_with_golden(number, "dx", golden, ours.dx);
       support::compare_with_golden(number, "dw", golden, ours.dw);

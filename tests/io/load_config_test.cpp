@@ -95,7 +95,8 @@ bool is_int(const Json& value) {
 bool means_the_same(const std::string& key, const Json& original, const Json& changed) {
   if (key == "max_position_embeddings") return is_int(changed) && changed > original;
   if (key == "n_positions") return is_int(changed);
-  return changed == original;  // 5 and 5.0
+  if (key == "_sliding_window_pattern") return is_int(changed) && changed > 0;  // read without layer_types only
+  return changed == original;                                                   // 5 and 5.0
 }
 
 template <class M>
@@ -213,7 +214,7 @@ TEST_CASE("RoPE told twice, or by half") {
   CHECK(names_one_of(load_with(config, [](Json& c) { c["rope_theta"] = 500.; }), {"rope_theta"}));
   CHECK(names_one_of(load_with(config, [](Json& c) { c["rope_scaling"] = Json::object(); }), {"rope_scaling"}));
   CHECK(load_with(config, [](Json& c) { c["partial_rotary_factor"] = 1; }) == "");
-  CHECK(names_one_of(load_with(config, [](Json& c) { c["partial_rotary_factor"] = .5; }), {"position.fraction"}));
+  CHECK(names_one_of(load_with(config, [](Json& c) { c["partial_rotary_factor"] = .5; }), {"partial_rotary_factor"}));
   CHECK(load_with(hub, [](Json& c) { c["rope_scaling"]["type"] = "llama3"; }) == "");
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rope_scaling"]["type"] = "linear"; }), {"type"}));
   const auto spelled = [](Json& c) {
@@ -228,6 +229,28 @@ TEST_CASE("RoPE told twice, or by half") {
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rope_interleaved"] = true; }), {"rope_interleaved"}));
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rms_norm_eps"] = -.006; }), {"norm.eps"}));
   CHECK(names_one_of(load_with(hub, [](Json& c) { c["rope_theta"] = 0; }), {"position.theta"}));
+}
+
+TEST_CASE("layer_types counts, whatever length of a pattern stands beside it") {
+  Checkpoint checkpoint("gemma3");
+  const Folder folder;
+  checkpoint.write(folder);
+  const auto local_of = [&](const Json& types, const Json& pattern) {
+    Json config = checkpoint.config;
+    config["num_hidden_layers"] = types.size();
+    config["layer_types"] = types;
+    config["_sliding_window_pattern"] = pattern;
+    container_files::write(folder / "config.json", config.dump());
+    const auto local = io::read_architecture(folder.path()).architecture.stack.local;
+    return local ? std::pair(local->period, local->locals) : std::pair(0, 0);
+  };
+  const std::string s = "sliding_attention", f = "full_attention";
+  CHECK(local_of({s, f}, 6) == std::pair(2, 1));
+  CHECK(local_of({s, f, s, f}, 6) == std::pair(2, 1));
+  CHECK(local_of({s, s, s, s}, 6) == std::pair(6, 5));
+  CHECK(local_of({s, s, s, s, s, s, s, s}, 6) == std::pair(1, 1));
+  CHECK(local_of({f, f}, 6) == std::pair(1, 0));
+  CHECK_THROWS_AS(local_of({f, s, s}, 6), Error);
 }
 
 TEST_CASE("a key twice in one object is refused: which one counts would be a guess") {

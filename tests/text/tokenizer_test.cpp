@@ -260,3 +260,19 @@ TEST_CASE("long words and texts made to be slow take near-linear time") {
     CHECK(tokenizer.decode(ids) == large);
   }
 }
+
+TEST_CASE("a token of white space that takes the space around it is found once") {
+  const text_files::Folder folder;
+  auto file = text_files::small_tokenizer();
+  file["added_tokens"].push_back({{"id", 260},
+                                  {"content", "  "},
+                                  {"single_word", false},
+                                  {"lstrip", true},
+                                  {"rstrip", true},
+                                  {"normalized", false},
+                                  {"special", false}});
+  const Tokenizer tokenizer{folder.write("tokenizer.json", file.dump())};
+  // As tokenizers 0.23 encodes them.
+  CHECK(tokenizer.encode("    ") == std::vector<std::int32_t>{260});
+  CHECK(tokenizer.encode("      x") == std::vector<std::int32_t>{260, *tokenizer.id_of("x")});
+}

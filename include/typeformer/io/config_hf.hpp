@@ -86,11 +86,13 @@ inline PositionInfo read_rope(ConfigFields& config, float usual_theta) {
   PositionInfo position{.kind = "RoPE"};
   const std::string_view key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   position.theta = config.real_or("rope_theta", usual_theta);
-  position.fraction = config.real_or("partial_rotary_factor", 1.f);
+  constexpr std::string_view whole =
+      "these models turn whole heads, and transformers reads the factor for some scalings only";
+  config.only("partial_rotary_factor", 1., whole);
   if (!config.has(key)) return position;
   ConfigFields rope = config.object(key);
   if (key == "rope_parameters") position.theta = also_in(config, rope, "rope_theta", position.theta);
-  position.fraction = also_in(config, rope, "partial_rotary_factor", position.fraction);
+  rope.only("partial_rotary_factor", 1., whole);
   read_scaling(rope, position.scaling);
   rope.finish({});
   return position;
@@ -128,7 +130,8 @@ inline StackInfo read_llama(ConfigFields& config) {
   return s;
 }
 
-/// The layers with a window: the first `locals` of every `period`, as the pattern's length, layer_types, or both say.
+/// The layers with a window: the first `locals` of every `period`, as layer_types says, or without it the pattern's
+/// length. (transformers writes a default length beside other layer_types, and reads it only without them.)
 inline LocalInfo read_pattern(ConfigFields& config, int n_layers) {
   LocalInfo local;
   local.period = 6;
@@ -140,19 +143,22 @@ inline LocalInfo read_pattern(ConfigFields& config, int n_layers) {
     local.period = period;
     told = true;
   }
+  local.locals = local.period - 1;
   if (config.has("layer_types")) {
     const auto& types = config.value("layer_types");
     if (!types.is_array() || types.size() != static_cast<std::size_t>(n_layers))
       config.refuse("layer_types", "one type per layer", types);
     const auto full = std::find(types.begin(), types.end(), "full_attention");
-    if (!told && full != types.end()) local.period = static_cast<int>(full - types.begin()) + 1;
+    const int sliding = static_cast<int>(full - types.begin());  // before the first full one
+    if (full != types.end())
+      local.period = sliding + 1, local.locals = sliding;
+    else if (n_layers >= local.period)  // sliding ones alone
+      local.period = local.locals = 1;
     for (int layer = 0; layer < n_layers; ++layer)
       if (types[static_cast<std::size_t>(layer)] !=
-          (layer % local.period < local.period - 1 ? "sliding_attention" : "full_attention"))
-        config.refuse("layer_types", "one full layer after every " + std::to_string(local.period - 1) + " sliding ones",
-                      types);
+          (layer % local.period < local.locals ? "sliding_attention" : "full_attention"))
+        config.refuse("layer_types", "equal runs of sliding_attention with one full_attention after each", types);
   }
-  local.locals = local.period - 1;
   return local;
 }
 

@@ -1,6 +1,7 @@
 /// From hidden states to logits and to the loss.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -100,7 +101,8 @@ class Head {
 /// Throws Error unless there is one label per token, each below the vocabulary (negative ones are ignored).
 inline void check_labels(std::string_view operation, std::span<const std::int32_t> labels, std::size_t tokens,
                          int vocab, const LossOptions& options) {
-  if (!(options.z_loss >= 0.f)) throw Error(operation, "z_loss", "0 or more", std::to_string(options.z_loss));
+  if (!(options.z_loss >= 0.f) || std::isinf(options.z_loss))
+    throw Error(operation, "z_loss", "a finite number of 0 or more", std::to_string(options.z_loss));
   if (!(options.smoothing >= 0.f && options.smoothing < 1.f))
     throw Error(operation, "smoothing", "from 0 to below 1", std::to_string(options.smoothing));
   if (labels.size() != tokens)

@@ -68,6 +68,13 @@ constexpr bool theta_ok() {
   else
     return true;
 }
+template <auto Position>
+constexpr bool base_ok() {
+  if constexpr (std::is_same_v<policy_t<Position>, Sinusoidal>)
+    return Position.base > 0.f;
+  else
+    return true;
+}
 template <auto Norm>
 constexpr bool eps_ok() {
   if constexpr (requires { Norm.eps; })
@@ -104,11 +111,36 @@ constexpr int locals_of() {
     return 0;
 }
 template <auto Pattern>
-constexpr bool kinds_in_range(int layers) {
-  if constexpr (period_of<Pattern>() < 1) return true;  // another rule's matter
+constexpr bool constant_kinds_in_range(int layers) {
   for (int layer = 0; layer < layers; ++layer)
     if (Pattern.kind(layer) < 0 || Pattern.kind(layer) >= policy_t<Pattern>::kinds) return false;
   return true;
+}
+template <auto Pattern>
+concept ConstantKinds = requires {
+  typename std::integral_constant<int, Pattern.kind(0)>;
+};
+template <class>
+constexpr bool is_changes = false;
+template <auto... News>
+constexpr bool is_changes<Changes<News...>> = true;
+/// Every kind changes the model by a Changes<...>.
+template <class Pattern, int... kind>
+constexpr bool kinds_change(std::integer_sequence<int, kind...>) {
+  return (is_changes<typename Pattern::template changes<kind>> && ...);
+}
+template <auto Pattern>
+constexpr bool kinds_in_range(int layers) {
+  if constexpr (period_of<Pattern>() < 1)
+    return true;  // another rule's matter
+  else if constexpr (!ConstantKinds<Pattern>)
+    return false;
+  else if constexpr (policy_t<Pattern>::kinds < 1)
+    return false;
+  else if constexpr (!kinds_change<policy_t<Pattern>>(std::make_integer_sequence<int, policy_t<Pattern>::kinds>{}))
+    return false;
+  else
+    return constant_kinds_in_range<Pattern>(layers);
 }
 template <auto Position>
 constexpr auto buckets_rule() {
@@ -140,7 +172,8 @@ using apply_rules = Use<
     heads_split_over_kv_heads<A::attention.heads, A::attention.kv_heads>,
     rotary_width_is_even<rotary_width_of<A>(), head_dim_of<A>, RotaryPosition<policy_t<A::position>>>,
     rope_turns_slower_with_each_pair<theta_ok<A>()>, rope_scaling_stretches_the_context<scaling_ok<A::position>()>,
-    sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0>,
+    sinusoids_come_in_pairs<std::is_same_v<policy_t<A::position>, Sinusoidal> ? A::dims.d_model : 0,
+                            base_ok<A::position>()>,
     position_table_begins_at_its_first_row<table_offset<A::position>()>, decltype(buckets_rule<A::position>()),
     mask_lets_a_query_see_itself<visible_keys<A::mask>()>,
     pattern_fits_its_period<period_of<A::pattern>(), locals_of<A::pattern>()>,

@@ -57,7 +57,9 @@ struct Rejected : ExplainRules<slots_ok<D, Norm, Activation, Position, Attention
   static_assert(
       (is_option<policy_t<Options>> && ...),
       "arguments after the sixth must be options such as TiedEmbeddings{}, SlidingWindow{512} or Name{\"...\"}: "
-      "anything else has no meaning there. Remove it, or give it the members of an option in policy/options.hpp.");
+      "anything else has no meaning there. Remove it, or give it the members of an option in policy/options.hpp "
+      "(with<> "
+      "puts here what lacks a member of its slot's policy).");
   static_assert(options_differ<Options...>,
                 "each option must be given once: two of one kind contradict each other. Remove one of them, or use "
                 "with<...> to replace it.");

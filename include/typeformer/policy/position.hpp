@@ -83,7 +83,10 @@ struct RoPE {
   static constexpr ActsOn acts_on = ActsOn::query_key;
 
   /// Rounded down as in HuggingFace; the last bits of a float do not count (26 of 88 channels stay 26).
-  constexpr int rotary_width(int head_dim) const { return static_cast<int>(double{fraction} * head_dim + 1e-4); }
+  /// -1 for a fraction that is none.
+  constexpr int rotary_width(int head_dim) const {
+    return fraction >= 0.f && fraction <= 1.f ? static_cast<int>(double{fraction} * head_dim + 1e-4) : -1;
+  }
   /// Radians per position of pair i, of r = width channels.
   double frequency(int pair, int width) const {
     const double plain = std::pow(double{theta}, -2. * pair / width);

@@ -72,14 +72,15 @@ struct rope_scaling_stretches_the_context {
   };
 };
 
-template <int d_model>
+template <int d_model, bool base_positive>
 struct sinusoids_come_in_pairs {
-  static constexpr bool ok = d_model % 2 == 0;
+  static constexpr bool ok = d_model % 2 == 0 && base_positive;
   template <bool passed>
   struct explain {
-    static_assert(passed,
-                  "d_model must be even for Sinusoidal positions: every frequency gives a sine and a cosine. "
-                  "Change Dims{.d_model} or the position policy.");
+    static_assert(
+        passed,
+        "d_model must be even and the base positive for Sinusoidal positions: every frequency, a power of the "
+        "base, gives a sine and a cosine. Change Dims{.d_model}, Sinusoidal{.base} or the position policy.");
   };
 };
 
@@ -137,8 +138,9 @@ struct pattern_gives_each_layer_a_kind {
   struct explain {
     static_assert(
         passed,
-        "a layer pattern's kind(layer) must be one of 0 .. kinds - 1 for every layer: a layer has to know its "
-        "composition. Change the pattern's kinds or kind(layer), which must be constexpr.");
+        "a layer pattern's kind(layer) must be constexpr and one of 0 .. kinds - 1 for every layer, and changes<kind> "
+        "a "
+        "Changes<...>: a layer has to know its composition. Change the pattern's kinds, kind(layer) or changes.");
   };
 };
 

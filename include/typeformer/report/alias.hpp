@@ -166,7 +166,9 @@ inline std::string alias_name(std::string_view name) {
     if (digit && result.empty()) result = "Model_";
     result += letter || digit ? c : '_';
   }
-  return result.empty() ? "Model" : result;
+  if (result.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos && !result.empty())
+    result[0] = static_cast<char>(result[0] == '_' ? 'M' : result[0] - 'a' + 'A');  // a keyword begins small
+  return result.empty() || result == "Model" ? "MyModel" : result;
 }
 
 /// The alias declaration of an architecture, as source that compiles after `using namespace typeformer`.

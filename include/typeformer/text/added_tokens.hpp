@@ -61,6 +61,7 @@ class AddedTokenSearch {
       if (token->single_word && (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) continue;
       if (token->lstrip) begin = std::max(done, space_before(text, begin));
       if (token->rstrip) end = space_behind(text, end);
+      if (begin >= end) continue;  // the token before it took all of it
       if (done < begin) on_text(text.substr(done, begin - done));
       on_token(token->id);
       done = end;

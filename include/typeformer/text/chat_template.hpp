@@ -35,8 +35,10 @@ struct RenderOptions {
 /// A chat template, parsed once: the subset of Jinja 3 that such templates use, in transformers' environment
 /// (trim_blocks, lstrip_blocks, break and continue, raise_exception, namespace). What is not supported (macros,
 /// strftime_now, filters such as selectattr, ...) is an Error naming the construct and its line, never ignored.
-/// One difference from Jinja: inside a loop, a name that the block around the loop sets only after the loop has the
-/// value from further out (in Jinja it is undefined there). Immutable: one object serves many threads.
+/// Two differences from Jinja: upper, lower, title and capitalize map character by character (Python also maps some to
+/// two or three, and a final sigma by its place), and inside a loop, a name that the block around the loop sets only
+/// after the loop has the value from further out (in Jinja it is undefined there). Immutable: one object serves many
+/// threads.
 class ChatTemplate {
  public:
   /// Throws Error naming the line for a source that cannot be parsed.

@@ -16,6 +16,7 @@
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/error.hpp"
 #include "typeformer/io/gguf.hpp"
+#include "typeformer/io/quote_name.hpp"
 #include "typeformer/text/tokenizer.hpp"
 #include "typeformer/text/tokenizer_folder.hpp"
 #include "typeformer/text/tokenizer_gguf.hpp"
@@ -77,16 +78,26 @@ class Encoding {
   std::deque<std::string> normalized_;  // never moves its strings: pieces point into them
 };
 
-inline std::shared_ptr<const TokenizerParts> read_tokenizer(const std::filesystem::path& path) {
-  auto parts = std::make_shared<TokenizerParts>();
+inline void read_tokenizer_files(const std::filesystem::path& path, TokenizerParts& parts) {
   std::error_code unreadable;
   if (std::filesystem::is_directory(path, unreadable)) {
-    TokenizerFolderReader(path, *parts).read();
+    TokenizerFolderReader(path, parts).read();
   } else if (path.extension() == ".gguf") {
     const io::GgufFile file(path);
-    TokenizerGgufReader(file, *parts).read();
+    TokenizerGgufReader(file, parts).read();
   } else {
-    read_tokenizer_json(path, *parts);
+    read_tokenizer_json(path, parts);
+  }
+}
+
+inline std::shared_ptr<const TokenizerParts> read_tokenizer(const std::filesystem::path& path) {
+  auto parts = std::make_shared<TokenizerParts>();
+  try {
+    read_tokenizer_files(path, *parts);
+  } catch (const Error& error) {  // every message names the file, some name it already
+    const std::string name = io::quote_name(path.native());
+    if (error.argument().find(path.filename().native()) != std::string::npos) throw;
+    throw Error(error.operation(), name + ": " + error.argument(), error.expected(), error.got());
   }
   parts->index_added_tokens();
   return parts;
