@@ -175,10 +175,3 @@ TEST_CASE("a fraction of the head's channels keeps its width through float") {
   CHECK(tf::RoPE{.fraction = .4f}.rotary_width(80) == 32);
   CHECK(tf::RoPE{.fraction = .7f}.rotary_width(10) == 7);
 }
-
-TEST_CASE("ALiBi takes keys on both sides of a query down by their distance") {
-  const auto bias = tf::ALiBi{}.head_bias(0, 8);
-  CHECK(bias(5, 3) == -1.f);
-  CHECK(bias(3, 5) == -1.f);
-  CHECK(bias(4, 4) == 0.f);
-}

@@ -139,7 +139,8 @@ inline LocalInfo read_pattern(ConfigFields& config, int n_layers) {
   for (const std::string_view key : {"sliding_window_pattern", "_sliding_window_pattern"}) {
     if (!config.has(key)) continue;
     const int period = positive(config, key);
-    if (told && period != local.period) config.refuse(key, std::to_string(local.period) + ", as its twin", period);
+    if (told && period != local.period && !config.has("layer_types"))
+      config.refuse(key, std::to_string(local.period) + ", as its twin", period);
     local.period = period;
     told = true;
   }

@@ -133,16 +133,15 @@ struct RoPE {
   }
 };
 
-/// Adds -slope(head) * |key - query| to the score. Press et al. 2021, arXiv:2108.12409, section 3, where no key comes
-/// after its query.
+/// Adds slope(head) * (key - query) to the score, under every mask (as BLOOM's and MPT's code does): made for causal
+/// ones, where it is minus the distance; a mask that shows later keys has them favoured. Press et al. 2021,
+/// arXiv:2108.12409, section 3.
 struct ALiBi {
   static constexpr ActsOn acts_on = ActsOn::score;
 
   struct HeadBias {
     float slope;
-    TYPEFORMER_HD float operator()(int query, int key) const {
-      return slope * static_cast<float>(key < query ? key - query : query - key);
-    }
+    TYPEFORMER_HD float operator()(int query, int key) const { return slope * static_cast<float>(key - query); }
   };
   /// Slopes 2^(-8i/c), i = 1..c, for the c = largest power of two <= heads first heads; the rest take every other slope
   /// of the series for 2c.
