@@ -249,6 +249,7 @@ TEST_CASE("layer_types counts, whatever length of a pattern stands beside it") {
   CHECK(local_of({s, f}, 6) == std::pair(2, 1));
   CHECK(local_of({s, f, s, f}, 6) == std::pair(2, 1));
   CHECK(local_of({s, s, s, s}, 6) == std::pair(6, 5));
+  CHECK(local_of({s, s, s, s}, 4) == std::pair(6, 5));
   CHECK(local_of({s, s, s, s, s, s, s, s}, 6) == std::pair(1, 1));
   CHECK(local_of({f, f}, 6) == std::pair(1, 0));
   CHECK_THROWS_AS(local_of({f, s, s}, 6), Error);

@@ -269,6 +269,7 @@ TEST_CASE("any name makes an alias that is an identifier and no keyword") {
   CHECK(tf::alias_name("SmolLM2-135M") == "SmolLM2_135M");
   CHECK(tf::alias_name("7B") == "Model_7B");
   CHECK(tf::alias_name("int") == "Int");
+  CHECK(tf::alias_name("char16_t") == "Char16_t");
   CHECK(tf::alias_name("_private") == "Mprivate");
   CHECK(tf::alias_name("") == "MyModel");
   CHECK(tf::alias_name("Model") == "MyModel");

@@ -136,6 +136,7 @@ TEST_CASE("templates made to hurt end with an Error") {
   CHECK(contains(given("[", "{}"), "'messages': JSON at byte"));
   CHECK(contains(given("[]", "{]"), "'variables': JSON at byte"));
   CHECK(contains(given("[]", "[1]"), "variables: expected a JSON object, got a list"));
+  CHECK(contains(given(R"([{"role": "a", "role": "b"}])", "{}"), "every key once in an object, got 'role'"));
   CHECK(contains(given("[18446744073709551615]", "{}"), "integers of 64 bits"));
   CHECK(contains(given(std::string_view("[]\0", 3), "{}"), "a zero byte"));
   CHECK_FALSE(error_of([&] { ChatTemplate(std::string(3 << 20, 'a')); }).empty());

@@ -276,3 +276,12 @@ TEST_CASE("a token of white space that takes the space around it is found once")
   CHECK(tokenizer.encode("    ") == std::vector<std::int32_t>{260});
   CHECK(tokenizer.encode("      x") == std::vector<std::int32_t>{260, *tokenizer.id_of("x")});
 }
+
+TEST_CASE("what is wrong with a folder names it, however its path is written") {
+  const Folder folder;
+  json damaged = small_tokenizer();
+  damaged["model"]["merges"].push_back("qq");
+  folder.write("tokenizer.json", damaged.dump());
+  for (const std::string& path : {folder.path().native(), folder.path().native() + "/"})
+    CHECK(contains(error_of([&] { Tokenizer{path}; }), folder.path().native()));
+}

@@ -22,9 +22,9 @@ visible. Remove -ffast-math or add -fno-finite-math-only."
 #define TYPEFORMER_INLINE inline
 #endif
 
-// Every symbol's name carries the major version, the CPU instruction set it was compiled for, and whether CUDA sources
-// run on the host: units built with different flags then link into one program without their inline functions being
-// merged.
+// Every symbol's name carries the major version, the CPU instruction set it was compiled for, whether CUDA sources run
+// on the host, and whether the standard library's containers have their debugging form: units built with different
+// flags then link into one program without their inline functions being merged.
 #if defined(__AVX512BF16__)
 #define TYPEFORMER_ISA avx512bf16
 #elif defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
@@ -48,8 +48,12 @@ visible. Remove -ffast-math or add -fno-finite-math-only."
 #else
 #define TYPEFORMER_ISA portable
 #endif
-#if defined(TYPEFORMER_CUDA_ON_HOST)
+#if defined(TYPEFORMER_CUDA_ON_HOST) && defined(_GLIBCXX_DEBUG)
+#define TYPEFORMER_MODE simt_debug
+#elif defined(TYPEFORMER_CUDA_ON_HOST)
 #define TYPEFORMER_MODE simt
+#elif defined(_GLIBCXX_DEBUG)
+#define TYPEFORMER_MODE native_debug
 #else
 #define TYPEFORMER_MODE native
 #endif

@@ -151,6 +151,7 @@ inline LocalInfo read_pattern(ConfigFields& config, int n_layers) {
       config.refuse("layer_types", "one type per layer", types);
     const auto full = std::find(types.begin(), types.end(), "full_attention");
     const int sliding = static_cast<int>(full - types.begin());  // before the first full one
+    local.period = 6, local.locals = 5;
     if (full != types.end())
       local.period = sliding + 1, local.locals = sliding;
     else if (n_layers >= local.period)  // sliding ones alone

@@ -10,9 +10,10 @@ namespace typeformer::inline TYPEFORMER_ABI {
 /// One intermediate of a pass: [rows, width] floats in the device's memory, valid during the call. By name:
 ///   of the stack      "embedding" (after its scale, positions and norm), "final_norm", "logits", "embedding_gradient"
 ///   of every layer    "attention" [T, heads * head_dim] and "feed_forward" [T, d_ff]: what the output matrix of the
-///                     branch reads (that matrix's product is added to the residual stream in the same step and never
-///                     exists by itself; HuggingFace's modules of these names give it), "hidden" [T, d_model] after the
-///                     block (HF's hidden_states[layer + 1]), and downward "hidden_gradient", the gradient of "hidden"
+///                     branch reads (HuggingFace's modules of these names give that matrix's product, which here mostly
+///                     becomes part of the residual stream in the same step), "hidden" [T, d_model] after the block
+///                     (HF's hidden_states[layer + 1], but for the last layer's, which HF gives after the final norm),
+///                     and downward "hidden_gradient", the gradient of "hidden"
 struct Observed {
   std::string_view stack;  ///< "", "encoder." or "decoder."
   std::string_view name;

@@ -82,8 +82,8 @@ struct RoPE {
   RopeScaling scaling{};
   static constexpr ActsOn acts_on = ActsOn::query_key;
 
-  /// Rounded down as in HuggingFace; the last bits of a float do not count (26 of 88 channels stay 26).
-  /// -1 for a fraction that is none.
+  /// Rounded down, but for the last bits of a float: 26 of 88 channels stay 26. (HuggingFace rounds the product in
+  /// double down, and may come out one lower where it is a whole number.) -1 for a fraction that is none.
   constexpr int rotary_width(int head_dim) const {
     return fraction >= 0.f && fraction <= 1.f ? static_cast<int>(double{fraction} * head_dim + 1e-4) : -1;
   }

@@ -166,7 +166,7 @@ inline std::string alias_name(std::string_view name) {
     if (digit && result.empty()) result = "Model_";
     result += letter || digit ? c : '_';
   }
-  if (result.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos && !result.empty())
+  if (result.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos && !result.empty())
     result[0] = static_cast<char>(result[0] == '_' ? 'M' : result[0] - 'a' + 'A');  // a keyword begins small
   return result.empty() || result == "Model" ? "MyModel" : result;
 }

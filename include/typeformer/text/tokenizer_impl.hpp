@@ -94,9 +94,9 @@ inline std::shared_ptr<const TokenizerParts> read_tokenizer(const std::filesyste
   auto parts = std::make_shared<TokenizerParts>();
   try {
     read_tokenizer_files(path, *parts);
-  } catch (const Error& error) {  // every message names the file, some name it already
+  } catch (const Error& error) {  // every message names the file, or a file of the folder
     const std::string name = io::quote_name(path.native());
-    if (error.argument().find(path.filename().native()) != std::string::npos) throw;
+    if (error.argument().starts_with(std::string_view(name).substr(0, name.size() - 1))) throw;
     throw Error(error.operation(), name + ": " + error.argument(), error.expected(), error.got());
   }
   parts->index_added_tokens();

@@ -107,10 +107,21 @@ class Device {
         },
         &job);
   } catch (const std::bad_alloc&) {
-    throw Error("cpu::Device", "memory", "room for an operation's temporaries", "none");
+    no_room();
+  }
+  /// `count` zeros for an operation's temporaries. Throws Error when memory is short.
+  static std::vector<float> temporaries(std::size_t count) try {
+    return std::vector<float>(count);
+  } catch (const std::bad_alloc&) {
+    no_room();
+  } catch (const std::length_error&) {
+    no_room();
   }
 
  private:
+  [[noreturn]] static void no_room() {
+    throw Error("cpu::Device", "memory", "room for an operation's temporaries", "none");
+  }
   using Task = void (*)(void* data, int member, int members);
 
   /// Holds the team of threads, if nobody else does.

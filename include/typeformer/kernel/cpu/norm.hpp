@@ -81,7 +81,7 @@ template <class Rows>
 void sum_over_chunks(Device& on, std::int64_t rows, std::int64_t chunk, std::size_t sizes, float* const* to,
                      const int* widths, int outputs, Rows&& chunk_rows) {
   const std::int64_t chunks = (rows + chunk - 1) / chunk;
-  std::vector<float> partial(static_cast<std::size_t>(chunks) * sizes);
+  std::vector<float> partial = Device::temporaries(static_cast<std::size_t>(chunks) * sizes);
   on.parallel(chunks, 1, [&](std::int64_t first, std::int64_t last) {
     for (auto c = first; c < last; ++c)
       chunk_rows(c * chunk, std::min(rows, (c + 1) * chunk), partial.data() + static_cast<std::size_t>(c) * sizes);

@@ -74,15 +74,13 @@ class Device {
     const detail::OnGpu current(gpu_);
     (void)cudaFree(memory);
   }
-  /// Host memory to GPU memory; `from` may be reused at once. That is what CUDA promises of pageable memory; for pinned
-  /// memory, which it reads when the stream gets there, this waits.
+  /// Host memory to GPU memory; `from` may be reused at once: this waits, since CUDA promises of no kind of memory that
+  /// an asynchronous copy has read it when the call returns.
   void upload(void* to, const void* from, std::size_t bytes) {
     if (bytes == 0) return;
     const detail::OnGpu current(gpu_);
     detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "cuda::Device::upload", "copy");
-    cudaPointerAttributes source{};
-    detail::check(cudaPointerGetAttributes(&source, from), "cuda::Device::upload", "kind of memory");
-    if (source.type != cudaMemoryTypeUnregistered) synchronize();
+    synchronize();
   }
   /// GPU memory to host memory; waits for everything queued before.
   void download(void* to, const void* from, std::size_t bytes) {

@@ -12,6 +12,7 @@
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/error.hpp"
 #include "typeformer/io/json_events.hpp"
+#include "typeformer/io/quote_name.hpp"
 #include "typeformer/text/jinja/value.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::text::jinja {
@@ -50,6 +51,7 @@ class JsonValueReader : public io::JsonEvents {
     return add(Value(std::move(done.list)));
   }
   bool key(string_t& value) override {
+    if (open_.back().dict.find(value) != nullptr) refuse("JSON", "every key once in an object", io::quote_name(value));
     open_.back().key = std::move(value);
     return true;
   }
