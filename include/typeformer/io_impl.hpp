@@ -2,6 +2,6 @@
 /// them includes this header, and text_impl.hpp when it uses text.hpp. The CMake option of that name does both.
 #pragma once
 #include "typeformer/io.hpp"
-#include "typeformer/io/file_architecture_impl.hpp"
 #include "typeformer/io/load_impl.hpp"
+#include "typeformer/io/read_architecture_impl.hpp"
 #include "typeformer/io/safetensors_write_impl.hpp"

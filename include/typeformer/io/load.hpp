@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "typeformer/io/file_architecture.hpp"
+#include "typeformer/core/annotate.hpp"
 #include "typeformer/model/model.hpp"
+#include "typeformer/report/architecture.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 

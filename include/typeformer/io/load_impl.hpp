@@ -13,10 +13,10 @@
 
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/core/error.hpp"
-#include "typeformer/io/file_architecture_impl.hpp"
 #include "typeformer/io/load.hpp"
 #include "typeformer/io/names.hpp"
 #include "typeformer/io/quote_name.hpp"
+#include "typeformer/io/read_architecture_impl.hpp"
 #include "typeformer/io/tensor_source.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::io {

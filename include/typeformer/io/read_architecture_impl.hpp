@@ -1,4 +1,4 @@
-/// Bodies of file_architecture.hpp.
+/// Bodies of read_architecture.hpp.
 #pragma once
 #include <filesystem>
 #include <string_view>
@@ -6,10 +6,10 @@
 #include "typeformer/core/annotate.hpp"
 #include "typeformer/io/config_gguf.hpp"
 #include "typeformer/io/config_hf.hpp"
-#include "typeformer/io/file_architecture.hpp"
 #include "typeformer/io/json_document.hpp"
 #include "typeformer/io/mapped_file.hpp"
 #include "typeformer/io/quote_name.hpp"
+#include "typeformer/io/read_architecture.hpp"
 #include "typeformer/io/tensor_source.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::io {
