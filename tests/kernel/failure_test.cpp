@@ -44,13 +44,14 @@ TEST_CASE("no memory for temporaries is an Error, on the calling thread alone to
   }
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which ends a program that asks for more memory than there is
 TEST_CASE("no memory for an operation's partial sums is an Error too") {
   typeformer::cpu::Device on(1);
   constexpr typeformer::RMSNorm norm{};
   float gradient[4]{};
-  for (const int power : {42, 60})  // more memory than there is, more elements than a vector may have
-    CHECK_THROWS_AS(norm_rows_backward(on, typeformer::norm_form(typeformer::fixed<norm>),
-                                       typeformer::NormBackwardArgs<float>{
-                                           .dgain = gradient, .rows = std::int64_t{1} << power, .width = 4}),
-                    typeformer::Error);
+  CHECK_THROWS_AS(norm_rows_backward(on, typeformer::norm_form(typeformer::fixed<norm>),
+                                     typeformer::NormBackwardArgs<float>{
+                                         .dgain = gradient, .rows = std::int64_t{1} << 42, .width = 4}),
+                  typeformer::Error);
 }
+#endif
