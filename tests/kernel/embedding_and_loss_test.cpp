@@ -46,17 +46,17 @@ void check_loss(cpu::Device& on, const LossCase& c, const std::string& name) {
   const double scale = .125;
   auto ours = floats(logits);
   std::vector<float> loss(c.rows, unset), again(c.rows, unset);
-  CrossEntropyArgs args{.logits = ours.data(),
-                        .labels = labels.data(),
-                        .loss = loss.data(),
-                        .rows = static_cast<std::int64_t>(c.rows),
-                        .vocab = static_cast<int>(c.vocab),
-                        .factor = static_cast<float>(c.factor),
-                        .cap = static_cast<float>(c.cap),
-                        .z_loss = static_cast<float>(c.z_loss),
-                        .smoothing = static_cast<float>(c.smoothing),
-                        .gradient_scale = static_cast<float>(scale),
-                        .gradient = true};
+  CrossEntropyArgs<float> args{.logits = ours.data(),
+                               .labels = labels.data(),
+                               .loss = loss.data(),
+                               .rows = static_cast<std::int64_t>(c.rows),
+                               .vocab = static_cast<int>(c.vocab),
+                               .factor = static_cast<float>(c.factor),
+                               .cap = static_cast<float>(c.cap),
+                               .z_loss = static_cast<float>(c.z_loss),
+                               .smoothing = static_cast<float>(c.smoothing),
+                               .gradient_scale = static_cast<float>(scale),
+                               .gradient = true};
   cross_entropy(on, args);
   const auto f32 = reference::convert<float>(logits);
   const double magnitude = (1 + largest(logits) * std::fabs(c.factor)) * (1 + c.z_loss * 2 * (4 + largest(logits)));
@@ -176,16 +176,16 @@ TEST_CASE("cross_entropy against PyTorch in f64") {
   for (const auto& c : golden.at("cases")) {
     auto ours = floats(logits);
     std::vector<float> loss(rows, unset);
-    cross_entropy(on, CrossEntropyArgs{.logits = ours.data(),
-                                       .labels = labels.data(),
-                                       .loss = loss.data(),
-                                       .rows = static_cast<std::int64_t>(rows),
-                                       .vocab = static_cast<int>(vocab),
-                                       .factor = c.at("factor"),
-                                       .cap = c.at("cap"),
-                                       .z_loss = c.at("z_loss"),
-                                       .smoothing = c.at("smoothing"),
-                                       .gradient = true});
+    cross_entropy(on, CrossEntropyArgs<float>{.logits = ours.data(),
+                                              .labels = labels.data(),
+                                              .loss = loss.data(),
+                                              .rows = static_cast<std::int64_t>(rows),
+                                              .vocab = static_cast<int>(vocab),
+                                              .factor = c.at("factor"),
+                                              .cap = c.at("cap"),
+                                              .z_loss = c.at("z_loss"),
+                                              .smoothing = c.at("smoothing"),
+                                              .gradient = true});
     for (std::size_t r = 0; r < rows; ++r) {
       double highest = 1;
       for (std::size_t i = 0; i < vocab; ++i) highest = std::max(highest, std::fabs(logits(r, i)));

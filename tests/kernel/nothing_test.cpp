@@ -22,7 +22,7 @@ TEST_CASE("no rows, tokens or elements, and null pointers") {
   activate(on, SwiGLU{}, ActivateArgs<float>{.width = 4});
   activate_backward(on, SwiGLU{}, ActivateBackwardArgs<float>{.width = 4});
   shape_logits(on, ShapeLogitsArgs{});
-  cross_entropy(on, CrossEntropyArgs{.vocab = 4});
+  cross_entropy(on, CrossEntropyArgs<float>{.vocab = 4});
   add(on, AddArgs<float>{});
   adamw(on, AdamWArgs{});
   CHECK(sum_of_squares(on, nullptr, 0) == 0);

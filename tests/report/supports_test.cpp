@@ -95,7 +95,7 @@ template <int without, class Activation>
 void activate_backward(Device<without>&, const Activation&,
                        const tf::ActivateBackwardArgs<float>&) requires(without != activate_backward_);
 template <int without>
-void cross_entropy(Device<without>&, const tf::CrossEntropyArgs&) requires(without != cross_entropy_);
+void cross_entropy(Device<without>&, const tf::CrossEntropyArgs<float>&) requires(without != cross_entropy_);
 template <int without>
 void add(Device<without>&, const tf::AddArgs<float>&) requires(without != add_);
 template <int without>

@@ -90,15 +90,15 @@ struct NormBackwardArgs {
 
 // --- matrix products ------------------------------------------------------------------------------------------------
 
-/// linear: y[r, o] = sum_i x[r, i] w[o, i] + bias[o] (+ residual[r, o]). A device whose products take a bias in T
-/// rounds it first.
-template <class T, class W>
+/// linear: y[r, o] = sum_i x[r, i] w[o, i] + bias[o] (+ residual[r, o]). Y is the type of the result: T, or float for
+/// logits. A device whose products take a bias in Y rounds it first.
+template <class T, class W, class Y = T>
 struct LinearArgs {
-  T* y = nullptr;               ///< [rows, out]; may be residual, then dense
+  Y* y = nullptr;               ///< [rows, out]; may be residual, then dense
   const T* x = nullptr;         ///< [rows, in]
   const W* w = nullptr;         ///< [out, in]
   const float* bias = nullptr;  ///< [out] or null
-  const T* residual = nullptr;  ///< [rows, out], dense, or null
+  const Y* residual = nullptr;  ///< [rows, out], dense, or null
   std::int64_t rows = 0;
   int in = 0, out = 0;
   std::int64_t x_stride = 0, y_stride = 0;
@@ -243,11 +243,12 @@ struct ShapeLogitsArgs {
   float factor = 1.f, cap = 0.f;
 };
 
-/// cross_entropy: per row, with z = shape(logits): loss[r] = log Z - sum_c target_c z_c + z_loss (log Z)^2, log Z = log
-/// sum exp z, target = (1 - smoothing) one_hot(label) + smoothing / vocab; 0 for ignored labels (label < 0). With
-/// `gradient` it replaces the raw logits by gradient_scale * dloss[r]/dlogits.
+/// cross_entropy: per row, with z = shape(logits) in float: loss[r] = log Z - sum_c target_c z_c + z_loss (log Z)^2,
+/// log Z = log sum exp z, target = (1 - smoothing) one_hot(label) + smoothing / vocab; 0 for ignored labels (label <
+/// 0). With `gradient` it replaces the raw logits by gradient_scale * dloss[r]/dlogits.
+template <class T>
 struct CrossEntropyArgs {
-  float* logits = nullptr;  ///< [rows, vocab], raw: before factor and cap; overwritten even without `gradient`
+  T* logits = nullptr;  ///< [rows, vocab], raw: before factor and cap; overwritten even without `gradient`
   const std::int32_t* labels = nullptr;  ///< [rows]; negative: ignored
   float* loss = nullptr;                 ///< [rows]
   std::int64_t rows = 0;

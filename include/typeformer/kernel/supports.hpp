@@ -294,7 +294,7 @@ struct GivesCrossEntropy {
   static constexpr std::string_view name = "cross_entropy";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    if constexpr (S::has_head) return requires(D & on, const CrossEntropyArgs& a) {
+    if constexpr (S::has_head) return requires(D & on, const CrossEntropyArgs<float>& a) {
         cross_entropy(on, a);
       };
     return true;
@@ -303,7 +303,7 @@ struct GivesCrossEntropy {
   struct explain {
     static_assert(passed,
                   "the device must have cross_entropy to train: it is the loss. Write cross_entropy(Device&, const "
-                  "CrossEntropyArgs&), or ask for Use::inference.");
+                  "CrossEntropyArgs<float>&), or ask for Use::inference.");
   };
 };
 

@@ -59,17 +59,17 @@ class Head {
       const std::int64_t count = std::min(chunk, rows - first);
       const float* h = hidden + first * d_model;
       raw_logits(logits.data(), h, count);
-      cross_entropy(on_, CrossEntropyArgs{.logits = logits.data(),
-                                          .labels = labels + first,
-                                          .loss = losses.data() + first,
-                                          .rows = count,
-                                          .vocab = vocab,
-                                          .factor = S::logit_scale,
-                                          .cap = S::final_softcap,
-                                          .z_loss = options.z_loss,
-                                          .smoothing = options.smoothing,
-                                          .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
-                                          .gradient = dhidden != nullptr});
+      cross_entropy(on_, CrossEntropyArgs<float>{.logits = logits.data(),
+                                                 .labels = labels + first,
+                                                 .loss = losses.data() + first,
+                                                 .rows = count,
+                                                 .vocab = vocab,
+                                                 .factor = S::logit_scale,
+                                                 .cap = S::final_softcap,
+                                                 .z_loss = options.z_loss,
+                                                 .smoothing = options.smoothing,
+                                                 .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
+                                                 .gradient = dhidden != nullptr});
       if (dhidden)
         linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dhidden + first * d_model,
                                                           .dw = dmatrix,

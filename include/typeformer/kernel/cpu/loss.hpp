@@ -18,7 +18,7 @@ inline float shaped(float logit, float factor, float cap) {
 }
 
 /// The loss of one row of shaped logits z; with `gradient` z is replaced by the gradient of the raw logits.
-inline float row_loss(const CrossEntropyArgs& a, float* z, int label) {
+inline float row_loss(const CrossEntropyArgs<float>& a, float* z, int label) {
   float highest = z[0];
   for (int c = 1; c < a.vocab; ++c) highest = std::max(highest, z[c]);
   const float log_z = highest + std::log(sum_of(a.vocab, [&](std::int64_t c) { return std::exp(z[c] - highest); }));
@@ -45,7 +45,7 @@ inline void shape_logits(Device& on, const ShapeLogitsArgs& a) {
 }
 
 /// loss per row, and with `gradient` the gradient of the raw logits in their place; see CrossEntropyArgs.
-inline void cross_entropy(Device& on, const CrossEntropyArgs& a) {
+inline void cross_entropy(Device& on, const CrossEntropyArgs<float>& a) {
   on.parallel(a.rows, 1, [&](std::int64_t first, std::int64_t last) {
     for (auto row = first; row < last; ++row) {
       float* logits = a.logits + row * a.vocab;
