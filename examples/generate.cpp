@@ -23,9 +23,9 @@ namespace {
 
 /// Keeps the hidden states and logits that a pass shows.
 struct Dump {
-  std::vector<std::pair<std::string, tf::Observed>> seen;
+  std::vector<std::pair<std::string, tf::Observed<float>>> seen;
   std::vector<std::vector<float>> numbers;
-  void operator()(const tf::Observed& o) {
+  void operator()(const tf::Observed<float>& o) {
     constexpr int last = SmolLM2_135M::dims.n_layers;
     int index = -1;
     if (o.name == "embedding") index = 0;

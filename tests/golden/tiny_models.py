@@ -247,7 +247,7 @@ def results(model, inputs):
         for (name, layer), state in hidden.items():
             tensors[f"{name}.{b}" if layer is None else f"{name}.{b}.{layer}"] = state.detach()
         total = total + torch.nn.functional.cross_entropy(
-            logits, item["labels"], ignore_index=IGNORED, reduction="sum")
+            logits.float(), item["labels"], ignore_index=IGNORED, reduction="sum")  # as HF's loss has it
         valid += int((item["labels"] != IGNORED).sum())
     loss = total / valid
     loss.backward()
@@ -305,6 +305,29 @@ def with_noise(make, model, inputs):
     return tensors, logits_noise, gradient_noise
 
 
+def bf16_errors(make, model, inputs, steps):
+    """How far the model in bf16 (weights and arithmetic) is from f64 with the same rounded weights, as
+    bf16_error.NAME: the norm of the difference, and that over the norm. The greedy steps' logits read the given tokens."""
+    rounded = make().bfloat16().eval()
+    rounded.load_state_dict({k: v.bfloat16() for k, v in model.state_dict().items()})
+    prompt, count = inputs[0]["ids"], len(steps)
+
+    def everything(network):
+        tensors = results(network, inputs)
+        with torch.no_grad():
+            tensors["greedy.logits"] = run(network, inputs[0], torch.cat([prompt, steps[:-1]]))[0][-count:]
+        return tensors
+
+    single = everything(rounded)
+    with InDouble():
+        double = everything(in_double(make, rounded))
+    errors = {}
+    for key, value in single.items():
+        error = float((value.double() - double[key]).norm())
+        errors[f"bf16_error.{key}"] = torch.tensor([error, error / float(double[key].norm())], dtype=torch.float64)
+    return errors
+
+
 def one_draw(name, seed):
     """The model and its inputs for one draw, or the reason why this draw is no good."""
     make, fill = MODELS[name]
@@ -340,7 +363,7 @@ def one_draw(name, seed):
     weak = {f: v for f, v in table.items() if not v > FEATURE_FLOOR}
     if weak:
         return f"features that do not show: {weak}"
-    tensors |= {"greedy.ids": steps, "greedy.logits": step_logits}
+    tensors |= {"greedy.ids": steps, "greedy.logits": step_logits} | bf16_errors(make, model, inputs, steps)
     report = (f"{sum(p.numel() for p in model.parameters())} parameters, loss {float(tensors['loss']):.4f}, "
               f"greedy margin {margin:.1e}, f32 noise {logits_noise:.1e} on logits, {gradient_noise:.1e} on gradients, "
               f"weakest feature {min(table, key=table.get)}: {min(table.values()):.1e}")

@@ -50,7 +50,7 @@ TEST_CASE("kinds of layers may have their own heads: a cache is as wide as its l
 TEST_CASE("an observer is called, not a copy of it") {
   struct Counter {
     int seen = 0;
-    void operator()(const tf::Observed&) { ++seen; }
+    void operator()(const tf::Observed<float>&) { ++seen; }
   } counter;
   tf::cpu::Device device(1);
   const tf::Model<tiny::Llama, tf::cpu::Device> model(device);

@@ -35,7 +35,7 @@ double logit_error(const harness::GoldenCase& c) {
   else
     logits = forward(model, c.in.target);
   harness::Results ours;
-  harness::split(ours, "logits.", "", logits.values.data(), logits.vocab, c.in.target.lengths);
+  harness::split(ours, "logits.", "", logits.values, logits.vocab, c.in.target.lengths);
   double error = 0, largest = 0;
   for (const auto& [name, values] : ours) {
     const auto& expected = c.judge.at(name);

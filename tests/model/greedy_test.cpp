@@ -11,43 +11,6 @@
 namespace {
 
 using namespace typeformer;
-using harness::two_stacks;
-
-std::int32_t best(std::span<const float> logits) {
-  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-std::vector<std::int32_t> ids_of(const std::vector<int>& ids) { return {ids.begin(), ids.end()}; }
-
-/// A state that has read what comes before the first target token.
-template <class M>
-auto state_for(const Model<M, cpu::Device, float>& model, const reference::Sequence& sequence, int capacity) {
-  if constexpr (two_stacks<M>) {
-    EncoderDecoderState state(model, {.capacity = capacity, .chunk = 7});
-    const auto source = ids_of(sequence.encoder_ids);
-    const int length = static_cast<int>(source.size());
-    encode(model, state, Batch{source, std::span(&length, 1)});
-    return state;
-  } else {
-    return State(model, {.capacity = capacity, .chunk = 7});
-  }
-}
-
-/// Logits after each of `steps` greedy choices, the first after the whole prompt; the choices go to `ids`.
-template <class M>
-std::vector<float> decode(const Model<M, cpu::Device, float>& model, const reference::Sequence& sequence,
-                          std::size_t steps, std::vector<std::int32_t>& ids) {
-  std::vector<std::int32_t> next = ids_of(sequence.ids);
-  auto state = state_for(model, sequence, static_cast<int>(next.size() + steps));
-  std::vector<float> rows;
-  for (std::size_t step = 0; step < steps; ++step) {
-    const int count = static_cast<int>(next.size());
-    const Logits logits = extend(model, state, Batch{next, std::span(&count, 1)});
-    rows.insert(rows.end(), logits.values.begin(), logits.values.end());
-    next = {best(logits[0])};
-    ids.push_back(next[0]);
-  }
-  return rows;
-}
 
 /// The judge's logits at the positions that chose each token, from one pass over prompt and answer.
 std::vector<double> judged(const reference::Golden& golden, const std::vector<std::int32_t>& answer) {
@@ -67,7 +30,7 @@ void check(const std::string& folder) {
   cpu::Device device(2);
   const auto model = harness::model_of<M>(device, golden.parameters);
   std::vector<std::int32_t> ids;
-  const auto rows = decode(model, golden.batch[0], expected_ids.size(), ids);
+  const auto rows = harness::decode(model, golden.batch[0], expected_ids.size(), ids);
   REQUIRE(ids == std::vector<std::int32_t>(expected_ids.begin(), expected_ids.end()));
   const auto exact = judged(golden, ids);
   const auto terms = harness::longest_sum<M>(harness::inputs_of({golden.batch[0]}));

@@ -86,7 +86,7 @@ struct Prompt {
   Prompt() {
     const auto ids = golden().at("prompt").at("ids").get<std::vector<std::int32_t>>();
     const int length = static_cast<int>(ids.size());
-    logits = forward(model(), Batch{ids, std::span(&length, 1)}, [this](const Observed& o) {
+    logits = forward(model(), Batch{ids, std::span(&length, 1)}, [this](const Observed<float>& o) {
       constexpr int last = M::dims.n_layers;
       const int index = o.name == "embedding"                      ? 0
                         : o.name == "hidden" && o.layer + 1 < last ? o.layer + 1

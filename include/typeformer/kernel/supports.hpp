@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "typeformer/kernel/activation_type.hpp"
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/policy/composition.hpp"
 
@@ -70,14 +71,14 @@ struct GivesGatherRows {
   template <class D, class W, class S, class L>
   static constexpr bool given() {
     if constexpr (FormulaPosition<policy_t<S::position>>)
-      if (!requires(D & on, const GatherArgs<float, float>& a) { gather_rows(on, a); }) return false;
-    return requires(D & on, const GatherArgs<float, W>& a) { gather_rows(on, a); };
+      if (!requires(D & on, const GatherArgs<activation_t<D, W>, float>& a) { gather_rows(on, a); }) return false;
+    return requires(D & on, const GatherArgs<activation_t<D, W>, W>& a) { gather_rows(on, a); };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have gather_rows: token ids become rows of the embedding table. Write "
-                  "gather_rows(Device&, const GatherArgs<float, W>&) beside the device's other operations.");
+                  "gather_rows(Device&, const GatherArgs<T, W>&) beside the device's other operations.");
   };
 };
 
@@ -88,22 +89,22 @@ constexpr bool uses_embedding_norm = !std::is_same_v<policy_t<S::embedding_norm>
 
 struct GivesNormRows {
   static constexpr std::string_view name = "norm_rows";
-  template <class D, auto Norm>
-  static constexpr bool gives = requires(D& on, const NormArgs<float>& a) {
+  template <class D, class W, auto Norm>
+  static constexpr bool gives = requires(D& on, const NormArgs<activation_t<D, W>>& a) {
     norm_rows(on, norm_form(fixed<Norm>), a);
   };
   template <class D, class W, class S, class L>
   static constexpr bool given() {
     if constexpr (uses_embedding_norm<S>)
-      if (!gives<D, S::embedding_norm>) return false;
-    if constexpr (uses_norms<S, L>) return gives<D, L::norm>;
+      if (!gives<D, W, S::embedding_norm>) return false;
+    if constexpr (uses_norms<S, L>) return gives<D, W, L::norm>;
     return true;
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have norm_rows for this model's norms: its blocks normalize rows. Write "
-                  "norm_rows(Device&, norm form, const NormArgs<float>&) beside the device's other operations.");
+                  "norm_rows(Device&, norm form, const NormArgs<T>&) beside the device's other operations.");
   };
 };
 
@@ -111,13 +112,17 @@ struct GivesLinear {
   static constexpr std::string_view name = "linear";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const LinearArgs<float, W>& a) { linear(on, a); };
+    using A = activation_t<D, W>;
+    return requires(D & on, const LinearArgs<A, W>& a, const LinearArgs<A, W, float>& head) {
+      linear(on, a);
+      linear(on, head);
+    };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have linear for weights of this type: projections and head are matrix products. "
-                  "Write linear(Device&, const LinearArgs<float, W>&), or choose another weight type.");
+                  "Write linear(Device&, const LinearArgs<T, W>&), or choose another weight type.");
   };
 };
 
@@ -125,7 +130,7 @@ struct GivesPrepareHeads {
   static constexpr std::string_view name = "prepare_heads";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const RotationOf<L>& rotation, const HeadsArgs<float>& a) {
+    return requires(D & on, const RotationOf<L>& rotation, const HeadsArgs<activation_t<D, W>>& a) {
       prepare_heads(on, norm_form(fixed<L::qk_norm.norm>), rotation, a);
     };
   }
@@ -133,7 +138,7 @@ struct GivesPrepareHeads {
   struct explain {
     static_assert(passed,
                   "the device must have prepare_heads for this model's q/k norm and rotation: queries and keys are "
-                  "made ready and cached. Write prepare_heads(Device&, norm form, rotation, const HeadsArgs<float>&).");
+                  "made ready and cached. Write prepare_heads(Device&, norm form, rotation, const HeadsArgs<T>&).");
   };
 };
 
@@ -142,17 +147,19 @@ struct GivesAttend {
   template <class D, class W, class S, class L>
   static constexpr bool given() {
     if constexpr (L::cross_attention)
-      if (!requires(D & on, const CrossScoreOf<L>& score, const AttendArgs<float>& a) {
+      if (!requires(D & on, const CrossScoreOf<L>& score, const AttendArgs<activation_t<D, W>>& a) {
             attend(on, L::cross_mask, score, a);
           })
         return false;
-    return requires(D & on, const ScoreOf<L>& score, const AttendArgs<float>& a) { attend(on, L::mask, score, a); };
+    return requires(D & on, const ScoreOf<L>& score, const AttendArgs<activation_t<D, W>>& a) {
+      attend(on, L::mask, score, a);
+    };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have attend for this model's masks and scores: every layer attends. Write "
-                  "attend(Device&, mask, score form, const AttendArgs<float>&) beside the device's other operations.");
+                  "attend(Device&, mask, score form, const AttendArgs<T>&) beside the device's other operations.");
   };
 };
 
@@ -160,13 +167,13 @@ struct GivesActivate {
   static constexpr std::string_view name = "activate";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const ActivateArgs<float>& a) { activate(on, L::activation, a); };
+    return requires(D & on, const ActivateArgs<activation_t<D, W>>& a) { activate(on, L::activation, a); };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have activate for this model's activation: the feed-forward network is nothing "
-                  "without it. Write activate(Device&, activation, const ActivateArgs<float>&).");
+                  "without it. Write activate(Device&, activation, const ActivateArgs<T>&).");
   };
 };
 
@@ -190,34 +197,34 @@ struct GivesGatherRowsBackward {
   static constexpr std::string_view name = "gather_rows_backward";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const GatherBackwardArgs<float>& a) { gather_rows_backward(on, a); };
+    return requires(D & on, const GatherBackwardArgs<activation_t<D, W>>& a) { gather_rows_backward(on, a); };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have gather_rows_backward to train: the embedding table learns. Write "
-                  "gather_rows_backward(Device&, const GatherBackwardArgs<float>&), or ask for Use::inference.");
+                  "gather_rows_backward(Device&, const GatherBackwardArgs<T>&), or ask for Use::inference.");
   };
 };
 
 struct GivesNormRowsBackward {
   static constexpr std::string_view name = "norm_rows_backward";
-  template <class D, auto Norm>
-  static constexpr bool gives = requires(D& on, const NormBackwardArgs<float>& a) {
+  template <class D, class W, auto Norm>
+  static constexpr bool gives = requires(D& on, const NormBackwardArgs<activation_t<D, W>>& a) {
     norm_rows_backward(on, norm_form(fixed<Norm>), a);
   };
   template <class D, class W, class S, class L>
   static constexpr bool given() {
     if constexpr (uses_embedding_norm<S>)
-      if (!gives<D, S::embedding_norm>) return false;
-    if constexpr (uses_norms<S, L>) return gives<D, L::norm>;
+      if (!gives<D, W, S::embedding_norm>) return false;
+    if constexpr (uses_norms<S, L>) return gives<D, W, L::norm>;
     return true;
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have norm_rows_backward for this model's norms to train: gradients pass through "
-                  "them. Write norm_rows_backward(Device&, norm form, const NormBackwardArgs<float>&), or ask for "
+                  "them. Write norm_rows_backward(Device&, norm form, const NormBackwardArgs<T>&), or ask for "
                   "Use::inference.");
   };
 };
@@ -226,13 +233,13 @@ struct GivesLinearBackward {
   static constexpr std::string_view name = "linear_backward";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const LinearBackwardArgs<float, W>& a) { linear_backward(on, a); };
+    return requires(D & on, const LinearBackwardArgs<activation_t<D, W>, W>& a) { linear_backward(on, a); };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have linear_backward for weights of this type to train: matrices learn. Write "
-                  "linear_backward(Device&, const LinearBackwardArgs<float, W>&), or ask for Use::inference.");
+                  "linear_backward(Device&, const LinearBackwardArgs<T, W>&), or ask for Use::inference.");
   };
 };
 
@@ -240,7 +247,7 @@ struct GivesPrepareHeadsBackward {
   static constexpr std::string_view name = "prepare_heads_backward";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const RotationOf<L>& rotation, const HeadsBackwardArgs<float>& a) {
+    return requires(D & on, const RotationOf<L>& rotation, const HeadsBackwardArgs<activation_t<D, W>>& a) {
       prepare_heads_backward(on, norm_form(fixed<L::qk_norm.norm>), rotation, a);
     };
   }
@@ -249,7 +256,7 @@ struct GivesPrepareHeadsBackward {
     static_assert(passed,
                   "the device must have prepare_heads_backward for this model's q/k norm and rotation to train: "
                   "gradients are turned back. Write prepare_heads_backward(Device&, norm form, rotation, const "
-                  "HeadsBackwardArgs<float>&), or ask for Use::inference.");
+                  "HeadsBackwardArgs<T>&), or ask for Use::inference.");
   };
 };
 
@@ -258,11 +265,11 @@ struct GivesAttendBackward {
   template <class D, class W, class S, class L>
   static constexpr bool given() {
     if constexpr (L::cross_attention)
-      if (!requires(D & on, const CrossScoreOf<L>& score, const AttendBackwardArgs<float>& a) {
+      if (!requires(D & on, const CrossScoreOf<L>& score, const AttendBackwardArgs<activation_t<D, W>>& a) {
             attend_backward(on, L::cross_mask, score, a);
           })
         return false;
-    return requires(D & on, const ScoreOf<L>& score, const AttendBackwardArgs<float>& a) {
+    return requires(D & on, const ScoreOf<L>& score, const AttendBackwardArgs<activation_t<D, W>>& a) {
       attend_backward(on, L::mask, score, a);
     };
   }
@@ -271,7 +278,7 @@ struct GivesAttendBackward {
     static_assert(passed,
                   "the device must have attend_backward for this model's masks and scores to train: gradients pass "
                   "through attention. Write attend_backward(Device&, mask, score form, const "
-                  "AttendBackwardArgs<float>&), or ask for Use::inference.");
+                  "AttendBackwardArgs<T>&), or ask for Use::inference.");
   };
 };
 
@@ -279,13 +286,15 @@ struct GivesActivateBackward {
   static constexpr std::string_view name = "activate_backward";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    return requires(D & on, const ActivateBackwardArgs<float>& a) { activate_backward(on, L::activation, a); };
+    return requires(D & on, const ActivateBackwardArgs<activation_t<D, W>>& a) {
+      activate_backward(on, L::activation, a);
+    };
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have activate_backward for this model's activation to train: gradients pass "
-                  "through it. Write activate_backward(Device&, activation, const ActivateBackwardArgs<float>&), or "
+                  "through it. Write activate_backward(Device&, activation, const ActivateBackwardArgs<T>&), or "
                   "ask for Use::inference.");
   };
 };
@@ -294,7 +303,7 @@ struct GivesCrossEntropy {
   static constexpr std::string_view name = "cross_entropy";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    if constexpr (S::has_head) return requires(D & on, const CrossEntropyArgs<float>& a) {
+    if constexpr (S::has_head) return requires(D & on, const CrossEntropyArgs<activation_t<D, W>>& a) {
         cross_entropy(on, a);
       };
     return true;
@@ -303,7 +312,7 @@ struct GivesCrossEntropy {
   struct explain {
     static_assert(passed,
                   "the device must have cross_entropy to train: it is the loss. Write cross_entropy(Device&, const "
-                  "CrossEntropyArgs<float>&), or ask for Use::inference.");
+                  "CrossEntropyArgs<T>&), or ask for Use::inference.");
   };
 };
 
@@ -311,16 +320,15 @@ struct GivesAdd {
   static constexpr std::string_view name = "add";
   template <class D, class W, class S, class L>
   static constexpr bool given() {
-    if constexpr (L::layout.parallel && !shares_norm<L::layout>()) return requires(D & on, const AddArgs<float>& a) {
-        add(on, a);
-      };
+    if constexpr (L::layout.parallel && !shares_norm<L::layout>())
+      return requires(D & on, const AddArgs<activation_t<D, W>>& a) { add(on, a); };
     return true;
   }
   template <bool passed>
   struct explain {
     static_assert(passed,
                   "the device must have add to train: the gradients of two parallel branches are summed. Write "
-                  "add(Device&, const AddArgs<float>&), or ask for Use::inference.");
+                  "add(Device&, const AddArgs<T>&), or ask for Use::inference.");
   };
 };
 

@@ -1,6 +1,7 @@
 /// One block: attention, cross-attention where there is an encoder, feed-forward; norms and residuals as its layout
 /// says. The only file that reads BlockLayout. Forward and backward stand side by side, step by step.
 #pragma once
+#include "typeformer/kernel/activation_type.hpp"
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/model/activations.hpp"
 #include "typeformer/model/arena.hpp"
@@ -8,8 +9,9 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
-/// The tokens of a pass, as the layers of one kind see them. Pointers are to the device's memory, segments to the
-/// host's.
+/// The tokens of a pass whose activations are of type A, as the layers of one kind see them. Pointers are to the
+/// device's memory, segments to the host's.
+template <class A>
 struct PassTokens {
   std::int64_t tokens = 0;
   const std::int32_t* positions = nullptr;  // [T]
@@ -17,18 +19,19 @@ struct PassTokens {
   std::span<const Segment> segments{};
   std::int64_t source_tokens = 0;  // S: tokens of the encoder, 0 without one
   std::span<const Segment> cross_segments{};
-  const float* source = nullptr;  // [S, d_model] the encoder's output; null when the cache has its keys and values
+  const A* source = nullptr;  // [S, d_model] the encoder's output; null when the cache has its keys and values
 };
 
 /// The steps of one block of composition L.
 template <class L, class Device, class W>
 class Block {
  public:
+  using A = activation_t<Device, W>;
   static constexpr int d_model = L::dims.d_model;
   static constexpr bool parallel = L::layout.parallel;
 
   Block(Device& on, const StackView<const W>& weights, int layer, const PositionTables<Device>& tables,
-        const PassTokens& pass, const BlockActivations& activations)
+        const PassTokens<A>& pass, const BlockActivations<A>& activations)
       : on_(on), w_(weights), layer_(layer), tables_(tables), pass_(pass), a_(activations) {}
 
   void forward() {
@@ -52,7 +55,7 @@ class Block {
   /// How a branch returns to the residual stream: its output matrix, and the norm on it or on the sum.
   struct Branch {
     Tensor weight, bias, output_norm, sum_norm;
-    float* value;
+    A* value;
     NormStatistics kept;
     Tensor norm() const { return L::layout.norm_output ? output_norm : sum_norm; }
   };
@@ -74,29 +77,29 @@ class Block {
   const float* vector(Tensor tensor) const { return w_.vector(tensor, layer_); }
   const W* matrix(Tensor tensor) const { return w_.matrix(tensor, layer_); }
 
-  void normalize(Tensor weight, const NormStatistics& kept, const float* x, float* y, const float* residual = nullptr) {
+  void normalize(Tensor weight, const NormStatistics& kept, const A* x, A* y, const A* residual = nullptr) {
     norm_rows(on_, norm_kernel(),
-              NormArgs<float>{.y = y,
-                              .x = x,
-                              .residual = residual,
-                              .gain = vector(weight),
-                              .bias = vector(bias_of(weight)),
-                              .mean = kept.mean,
-                              .scale = kept.scale,
-                              .rows = pass_.tokens,
-                              .width = d_model});
+              NormArgs<A>{.y = y,
+                          .x = x,
+                          .residual = residual,
+                          .gain = vector(weight),
+                          .bias = vector(bias_of(weight)),
+                          .mean = kept.mean,
+                          .scale = kept.scale,
+                          .rows = pass_.tokens,
+                          .width = d_model});
   }
-  void product(float* y, const float* x, Tensor weight, const float* bias, int in, int out, std::int64_t y_stride = 0,
-               const float* residual = nullptr) {
-    linear(on_, LinearArgs<float, W>{.y = y,
-                                     .x = x,
-                                     .w = matrix(weight),
-                                     .bias = bias,
-                                     .residual = residual,
-                                     .rows = pass_.tokens,
-                                     .in = in,
-                                     .out = out,
-                                     .y_stride = y_stride});
+  void product(A* y, const A* x, Tensor weight, const float* bias, int in, int out, std::int64_t y_stride = 0,
+               const A* residual = nullptr) {
+    linear(on_, LinearArgs<A, W>{.y = y,
+                                 .x = x,
+                                 .w = matrix(weight),
+                                 .bias = bias,
+                                 .residual = residual,
+                                 .rows = pass_.tokens,
+                                 .in = in,
+                                 .out = out,
+                                 .y_stride = y_stride});
   }
 
   /// q | k | v = h1 W^T + bias, and with them gate | up when both read one norm and have no biases of their own.
@@ -114,7 +117,7 @@ class Block {
             vector(gated ? Tensor::gate_bias : Tensor::up_bias), d_model, L::ffn_in_width,
             inside ? fused_width<L> : L::ffn_in_width);
   }
-  HeadsArgs<float> heads_args() const {
+  HeadsArgs<A> heads_args() const {
     return {.q = a_.q,
             .k = a_.k,
             .v = a_.v,
@@ -134,7 +137,7 @@ class Block {
             .all_heads = L::qk_norm.width == QKWidth::all_heads,
             .norm_after_rope = L::qk_norm.after_rope};
   }
-  AttendArgs<float> attend_args() const {
+  AttendArgs<A> attend_args() const {
     return {.o = a_.attended,
             .q = a_.q,
             .k = a_.k,
@@ -146,7 +149,7 @@ class Block {
             .kv_heads = L::kv_heads,
             .head_dim = L::head_dim};
   }
-  AttendArgs<float> cross_args() const {
+  AttendArgs<A> cross_args() const {
     return {.o = a_.cross_attended,
             .q = a_.cross_q,
             .k = a_.cross_k,
@@ -173,27 +176,27 @@ class Block {
     product(a_.cross_q, a_.hc, Tensor::cross_q_weight, vector(Tensor::cross_q_bias), d_model, L::q_width);
     attend(on_, L::cross_mask, cross_score_form<L>(), cross_args());
   }
-  void source_product(float* y, Tensor weight, Tensor bias) {
-    linear(on_, LinearArgs<float, W>{.y = y,
-                                     .x = pass_.source,
-                                     .w = matrix(weight),
-                                     .bias = vector(bias),
-                                     .rows = pass_.source_tokens,
-                                     .in = d_model,
-                                     .out = L::kv_width});
+  void source_product(A* y, Tensor weight, Tensor bias) {
+    linear(on_, LinearArgs<A, W>{.y = y,
+                                 .x = pass_.source,
+                                 .w = matrix(weight),
+                                 .bias = vector(bias),
+                                 .rows = pass_.source_tokens,
+                                 .in = d_model,
+                                 .out = L::kv_width});
   }
   void feed_forward() {
     if constexpr (!one_product<L>) project_feed_forward();
     activate(on_, L::activation,
-             ActivateArgs<float>{.y = a_.activated,
-                                 .x = a_.ffn_in,
-                                 .rows = pass_.tokens,
-                                 .width = L::dims.d_ff,
-                                 .x_stride = one_product<L> ? fused_width<L> : 0});
+             ActivateArgs<A>{.y = a_.activated,
+                             .x = a_.ffn_in,
+                             .rows = pass_.tokens,
+                             .width = L::dims.d_ff,
+                             .x_stride = one_product<L> ? fused_width<L> : 0});
   }
 
   /// y = x + f, x + N(f) or N(x + f), with f = input W^T + bias.
-  void add_branch(const float* input, int width, const Branch& b, const float* x, float* y) {
+  void add_branch(const A* input, int width, const Branch& b, const A* x, A* y) {
     constexpr auto layout = L::layout;
     if constexpr (layout.norm_output) {
       product(b.value, input, b.weight, vector(b.bias), width, d_model);
@@ -210,33 +213,34 @@ class Block {
   StackView<const W> w_;
   int layer_;
   const PositionTables<Device>& tables_;
-  const PassTokens& pass_;
-  BlockActivations a_;
+  const PassTokens<A>& pass_;
+  BlockActivations<A> a_;
 };
 
 /// Memory for the gradients inside one block; shared by the layers.
+template <class A>
 struct BlockGradients {
-  float* branch = nullptr;  // [T, d_model]
-  float* share = nullptr;   // [T, d_model] what the feed-forward network of a parallel block adds to dx
-  float* h = nullptr;       // [T, d_model]
-  float* wide = nullptr;    // [T, max(q_width, d_ff)]
-  float* fused = nullptr;   // [T, max(fused_width, ffn_in_width)]
-  float* q = nullptr;       // [T, q_width]
-  float* k = nullptr;       // [max(T, S), kv_width]
-  float* v = nullptr;
+  A* branch = nullptr;  // [T, d_model]
+  A* share = nullptr;   // [T, d_model] what the feed-forward network of a parallel block adds to dx
+  A* h = nullptr;       // [T, d_model]
+  A* wide = nullptr;    // [T, max(q_width, d_ff)]
+  A* fused = nullptr;   // [T, max(fused_width, ffn_in_width)]
+  A* q = nullptr;       // [T, q_width]
+  A* k = nullptr;       // [max(T, S), kv_width]
+  A* v = nullptr;
 };
 
-template <class L>
-BlockGradients plan_block_gradients(Slab& slab, std::int64_t tokens, std::int64_t source_tokens) {
-  BlockGradients g;
-  g.branch = slab.take(tokens, L::dims.d_model);
-  if constexpr (L::layout.parallel && !one_product<L>) g.share = slab.take(tokens, L::dims.d_model);
-  g.h = slab.take(tokens, L::dims.d_model);
-  g.wide = slab.take(tokens, std::max(L::q_width, L::dims.d_ff));
-  g.fused = slab.take(tokens, std::max(fused_width<L>, L::ffn_in_width));
-  g.q = slab.take(tokens, L::q_width);
-  g.k = slab.take(std::max(tokens, source_tokens), L::kv_width);
-  g.v = slab.take(std::max(tokens, source_tokens), L::kv_width);
+template <class L, class A>
+BlockGradients<A> plan_block_gradients(Slab& slab, std::int64_t tokens, std::int64_t source_tokens) {
+  BlockGradients<A> g;
+  g.branch = slab.take<A>(tokens, L::dims.d_model);
+  if constexpr (L::layout.parallel && !one_product<L>) g.share = slab.take<A>(tokens, L::dims.d_model);
+  g.h = slab.take<A>(tokens, L::dims.d_model);
+  g.wide = slab.take<A>(tokens, std::max(L::q_width, L::dims.d_ff));
+  g.fused = slab.take<A>(tokens, std::max(fused_width<L>, L::ffn_in_width));
+  g.q = slab.take<A>(tokens, L::q_width);
+  g.k = slab.take<A>(std::max(tokens, source_tokens), L::kv_width);
+  g.v = slab.take<A>(std::max(tokens, source_tokens), L::kv_width);
   return g;
 }
 
@@ -246,15 +250,16 @@ template <class L, class Device, class W>
 class BlockBackward : Block<L, Device, W> {
   using Base = Block<L, Device, W>;
   using Base::a_, Base::d_model, Base::layer_, Base::matrix, Base::on_, Base::parallel, Base::pass_, Base::vector;
+  using typename Base::A;
   using typename Base::Branch;
 
  public:
   /// `dsource`: [S, d_model] gradient of the encoder's output, +=; null without one.
-  BlockBackward(const Base& forward, const StackView<float>& gradients, const BlockGradients& scratch, float* dsource)
+  BlockBackward(const Base& forward, const StackView<float>& gradients, const BlockGradients<A>& scratch, A* dsource)
       : Base(forward), dw_(gradients), g_(scratch), dsource_(dsource) {}
 
   /// dx: the gradient of the block's output in, of its input out. [T, d_model]
-  void backward(float* dx) {
+  void backward(A* dx) {
     branch_backward(this->feed_forward_branch(), a_.activated, L::dims.d_ff, dx, g_.wide);
     feed_forward_backward(dx);
     if constexpr (L::cross_attention) {
@@ -277,40 +282,39 @@ class BlockBackward : Block<L, Device, W> {
   float* dvector(Tensor tensor) const { return dw_.vector(tensor, layer_); }
   float* dmatrix(Tensor tensor) const { return dw_.matrix(tensor, layer_); }
 
-  void normalize_backward(Tensor weight, const NormStatistics& kept, const float* x, const float* dy, float* dx,
-                          bool accumulate) {
+  void normalize_backward(Tensor weight, const NormStatistics& kept, const A* x, const A* dy, A* dx, bool accumulate) {
     norm_rows_backward(on_, Base::norm_kernel(),
-                       NormBackwardArgs<float>{.dx = dx,
-                                               .dy = dy,
-                                               .x = x,
-                                               .gain = vector(weight),
-                                               .mean = kept.mean,
-                                               .scale = kept.scale,
-                                               .dgain = dvector(weight),
-                                               .dbias = dvector(bias_of(weight)),
-                                               .rows = pass_.tokens,
-                                               .width = d_model,
-                                               .accumulate = accumulate});
+                       NormBackwardArgs<A>{.dx = dx,
+                                           .dy = dy,
+                                           .x = x,
+                                           .gain = vector(weight),
+                                           .mean = kept.mean,
+                                           .scale = kept.scale,
+                                           .dgain = dvector(weight),
+                                           .dbias = dvector(bias_of(weight)),
+                                           .rows = pass_.tokens,
+                                           .width = d_model,
+                                           .accumulate = accumulate});
   }
-  void product_backward(float* dx, const float* dy, const float* x, Tensor weight, Tensor bias, int in, int out,
-                        std::int64_t rows, bool accumulate = false, std::int64_t dy_stride = 0) {
-    linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dx,
-                                                      .dw = dmatrix(weight),
-                                                      .dbias = dvector(bias),
-                                                      .dy = dy,
-                                                      .x = x,
-                                                      .w = matrix(weight),
-                                                      .rows = rows,
-                                                      .in = in,
-                                                      .out = out,
-                                                      .dy_stride = dy_stride,
-                                                      .accumulate = accumulate});
+  void product_backward(A* dx, const A* dy, const A* x, Tensor weight, Tensor bias, int in, int out, std::int64_t rows,
+                        bool accumulate = false, std::int64_t dy_stride = 0) {
+    linear_backward(on_, LinearBackwardArgs<A, W>{.dx = dx,
+                                                  .dw = dmatrix(weight),
+                                                  .dbias = dvector(bias),
+                                                  .dy = dy,
+                                                  .x = x,
+                                                  .w = matrix(weight),
+                                                  .rows = rows,
+                                                  .in = in,
+                                                  .out = out,
+                                                  .dy_stride = dy_stride,
+                                                  .accumulate = accumulate});
   }
 
   /// Backward of add_branch: dx becomes the gradient of the residual x, dinput that of the branch's input.
-  void branch_backward(const Branch& b, const float* input, int width, float* dx, float* dinput) {
+  void branch_backward(const Branch& b, const A* input, int width, A* dx, A* dinput) {
     constexpr auto layout = L::layout;
-    const float* dbranch = dx;
+    const A* dbranch = dx;
     if constexpr (layout.norm_output) {
       normalize_backward(b.norm(), b.kept, b.value, dx, g_.branch, false);
       dbranch = g_.branch;
@@ -320,8 +324,8 @@ class BlockBackward : Block<L, Device, W> {
     product_backward(dinput, dbranch, input, b.weight, b.bias, width, d_model, pass_.tokens);
   }
   /// Backward of the product that reads a block's (normalized) input h: dx += dh through the norm.
-  void input_backward(Tensor norm, const NormStatistics& kept, const float* x, Tensor weight, Tensor bias,
-                      const float* h, const float* dy, int out, float* dx) {
+  void input_backward(Tensor norm, const NormStatistics& kept, const A* x, Tensor weight, Tensor bias, const A* h,
+                      const A* dy, int out, A* dx) {
     if constexpr (L::layout.norm_input) {
       product_backward(g_.h, dy, h, weight, bias, d_model, out, pass_.tokens);
       normalize_backward(norm, kept, x, g_.h, dx, true);
@@ -330,18 +334,18 @@ class BlockBackward : Block<L, Device, W> {
     }
   }
 
-  void activation_backward(float* d_in, std::int64_t stride) {
+  void activation_backward(A* d_in, std::int64_t stride) {
     activate_backward(on_, L::activation,
-                      ActivateBackwardArgs<float>{.dx = d_in,
-                                                  .dy = g_.wide,
-                                                  .x = a_.ffn_in,
-                                                  .rows = pass_.tokens,
-                                                  .width = L::dims.d_ff,
-                                                  .x_stride = one_product<L> ? fused_width<L> : 0,
-                                                  .dx_stride = stride});
+                      ActivateBackwardArgs<A>{.dx = d_in,
+                                              .dy = g_.wide,
+                                              .x = a_.ffn_in,
+                                              .rows = pass_.tokens,
+                                              .width = L::dims.d_ff,
+                                              .x_stride = one_product<L> ? fused_width<L> : 0,
+                                              .dx_stride = stride});
   }
   /// In a parallel block attention still needs the gradient of the output: its share of dx is added at the end.
-  void feed_forward_backward(float* dx) {
+  void feed_forward_backward(A* dx) {
     constexpr bool gated = policy_t<L::activation>::gated;
     constexpr Tensor weight = gated ? Tensor::gate_weight : Tensor::up_weight,
                      bias = gated ? Tensor::gate_bias : Tensor::up_bias;
@@ -357,7 +361,7 @@ class BlockBackward : Block<L, Device, W> {
     }
   }
   /// dx is the gradient of the sum x + attention + feed_forward until the shares of both are added to it.
-  void parallel_attention_backward(float* dx) {
+  void parallel_attention_backward(A* dx) {
     branch_backward(this->attention_branch(), a_.attended, L::q_width, dx, g_.wide);
     attend_tokens_backward();
     if constexpr (one_product<L>) {
@@ -371,35 +375,35 @@ class BlockBackward : Block<L, Device, W> {
     } else {
       input_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, Tensor::q_weight, Tensor::q_bias, a_.h1, g_.fused,
                      L::qkv_width, dx);
-      add(on_, AddArgs<float>{.y = dx, .a = dx, .b = g_.share, .count = pass_.tokens * d_model});
+      add(on_, AddArgs<A>{.y = dx, .a = dx, .b = g_.share, .count = pass_.tokens * d_model});
     }
   }
 
   /// From g_.wide, the gradient of `attended`, to that of q | k | v in g_.fused.
   void attend_tokens_backward() {
     attend_backward(on_, L::mask, this->score(),
-                    AttendBackwardArgs<float>{.dq = g_.q,
-                                              .dk = g_.k,
-                                              .dv = g_.v,
-                                              .dtable = dw_.vector(Tensor::relative_bias),
-                                              .d_o = g_.wide,
-                                              .forward = this->attend_args()});
+                    AttendBackwardArgs<A>{.dq = g_.q,
+                                          .dk = g_.k,
+                                          .dv = g_.v,
+                                          .dtable = dw_.vector(Tensor::relative_bias),
+                                          .d_o = g_.wide,
+                                          .forward = this->attend_args()});
     prepare_heads_backward(on_, Base::qk_norm_kernel(), rotation<L>(this->tables_),
-                           HeadsBackwardArgs<float>{.dqkv = g_.fused,
-                                                    .dq = g_.q,
-                                                    .dk = g_.k,
-                                                    .dv = g_.v,
-                                                    .dq_gain = dvector(Tensor::q_norm_weight),
-                                                    .dk_gain = dvector(Tensor::k_norm_weight),
-                                                    .dq_bias = dvector(Tensor::q_norm_bias),
-                                                    .dk_bias = dvector(Tensor::k_norm_bias),
-                                                    .forward = this->heads_args()});
+                           HeadsBackwardArgs<A>{.dqkv = g_.fused,
+                                                .dq = g_.q,
+                                                .dk = g_.k,
+                                                .dv = g_.v,
+                                                .dq_gain = dvector(Tensor::q_norm_weight),
+                                                .dk_gain = dvector(Tensor::k_norm_weight),
+                                                .dq_bias = dvector(Tensor::q_norm_bias),
+                                                .dk_bias = dvector(Tensor::k_norm_bias),
+                                                .forward = this->heads_args()});
   }
   /// From g_.wide to the gradient of cross_q in g_.q; that of the encoder's output is added to dsource.
   void attend_source_backward() {
     attend_backward(
         on_, L::cross_mask, cross_score_form<L>(),
-        AttendBackwardArgs<float>{.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()});
+        AttendBackwardArgs<A>{.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()});
     product_backward(dsource_, g_.k, pass_.source, Tensor::cross_k_weight, Tensor::cross_k_bias, d_model, L::kv_width,
                      pass_.source_tokens, true);
     product_backward(dsource_, g_.v, pass_.source, Tensor::cross_v_weight, Tensor::cross_v_bias, d_model, L::kv_width,
@@ -407,8 +411,8 @@ class BlockBackward : Block<L, Device, W> {
   }
 
   StackView<float> dw_;
-  BlockGradients g_;
-  float* dsource_;
+  BlockGradients<A> g_;
+  A* dsource_;
 };
 
 }  // namespace typeformer

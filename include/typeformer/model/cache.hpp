@@ -21,9 +21,9 @@ struct StateOptions {
   int chunk = 512;
 };
 
-/// The keys and values of every layer of a stack S for a number of sequences. A layer whose mask looks back a limited
-/// number of keys keeps a ring of reach + chunk - 1 positions; the others keep all `capacity`.
-template <class S, class Device>
+/// The keys and values, of type A, of every layer of a stack S for a number of sequences. A layer whose mask looks back
+/// a limited number of keys keeps a ring of reach + chunk - 1 positions; the others keep all `capacity`.
+template <class S, class Device, class A>
 class KVCache {
  public:
   KVCache(Device& on, const StateOptions& options) : on_(&on), options_(options) {
@@ -42,7 +42,7 @@ class KVCache {
       widths_.push_back(L::kv_width);
     });
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto size = static_cast<std::size_t>(options_.sequences) * floats_of_sequence(layer);
+      const auto size = static_cast<std::size_t>(options_.sequences) * elements_of_sequence(layer);
       keys_.emplace_back(on, size);
       values_.emplace_back(on, size);
     }
@@ -56,9 +56,9 @@ class KVCache {
   int length(int sequence = 0) const { return lengths_[index("length", sequence)]; }
   /// Bytes of keys and values.
   std::size_t bytes() const {
-    std::size_t floats = 0;
-    for (const auto& buffer : keys_) floats += 2 * buffer.size();
-    return floats * sizeof(float);
+    std::size_t elements = 0;
+    for (const auto& buffer : keys_) elements += 2 * buffer.size();
+    return elements * sizeof(A);
   }
 
   /// Forgets everything: as new.
@@ -86,14 +86,14 @@ class KVCache {
   /// Sequence `to` becomes a copy of `from`: a shared prefix is read once.
   void copy(int from, int to) {
     const auto source = index("copy", from), target = index("copy", to);
-    std::vector<float> rows;
+    std::vector<A> rows;
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto stride = floats_of_sequence(layer);
+      const auto stride = elements_of_sequence(layer);
       rows.resize(stride);
       for (auto* buffers : {&keys_, &values_}) {
         auto& buffer = (*buffers)[static_cast<std::size_t>(layer)];
-        buffer.download(std::span<float>(rows), source * stride);
-        buffer.upload(rows, target * stride);
+        buffer.download(std::span<A>(rows), source * stride);
+        buffer.upload(std::span<const A>(rows), target * stride);
       }
     }
     lengths_[target] = lengths_[source];
@@ -102,8 +102,8 @@ class KVCache {
 
   // --- for the passes of model/ ---
   int slots(int kind) const { return slots_[static_cast<std::size_t>(kind)]; }
-  float* keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
-  float* values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
+  A* keys(int layer) { return keys_[static_cast<std::size_t>(layer)].data(); }
+  A* values(int layer) { return values_[static_cast<std::size_t>(layer)].data(); }
   void advance(int sequence, int tokens) {
     const auto s = static_cast<std::size_t>(sequence);
     lengths_[s] += tokens;
@@ -120,14 +120,14 @@ class KVCache {
     return static_cast<std::size_t>(sequence);
   }
   Device* on_;
-  std::size_t floats_of_sequence(int layer) const {
+  std::size_t elements_of_sequence(int layer) const {
     const auto kind = static_cast<std::size_t>(S::layer_kind(layer));
     return static_cast<std::size_t>(slots_[kind]) * static_cast<std::size_t>(widths_[kind]);
   }
   StateOptions options_;
   std::vector<int> lengths_, written_;       // by sequence; written: the most positions since the last reset
   std::vector<int> slots_, reach_, widths_;  // by kind of layer; widths: kv_heads * head_dim
-  std::vector<Buffer<Device, float>> keys_, values_;
+  std::vector<Buffer<Device, A>> keys_, values_;
 };
 
 }  // namespace typeformer

@@ -13,13 +13,13 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// What a decoder remembers between calls: its own keys and values, and those of the encoded sources, layer by layer.
 /// reset forgets the targets and keeps the sources; encode replaces both.
-template <EncoderDecoderComposition M, class Device>
-class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
+template <EncoderDecoderComposition M, class Device, class A = float>
+class EncoderDecoderState : public KVCache<typename M::Decoder, Device, A> {
  public:
   using Decoder = typename M::Decoder;
   template <class W>
   explicit EncoderDecoderState(const Model<M, Device, W>& model, const StateOptions& options = {})
-      : KVCache<Decoder, Device>(model.device(), options),
+      : KVCache<Decoder, Device, A>(model.device(), options),
         source_lengths_(static_cast<std::size_t>(options.sequences), 0) {
     detail::check_capacity<Decoder>(this->capacity());
   }
@@ -31,7 +31,7 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
 
   // --- for the passes of model/ ---
   void set_source(Device& on, std::span<const int> lengths, std::int64_t tokens) {
-    std::vector<Buffer<Device, float>> keys, values;  // all of them before anything changes
+    std::vector<Buffer<Device, A>> keys, values;  // all of them before anything changes
     for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
       detail::with_layer<Decoder>(layer, [&]<class L, int>() {
         const auto size = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(L::kv_width);
@@ -43,25 +43,26 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device> {
     source_values_ = std::move(values);
     this->reset();
   }
-  float* source_keys(int layer) { return source_keys_[static_cast<std::size_t>(layer)].data(); }
-  float* source_values(int layer) { return source_values_[static_cast<std::size_t>(layer)].data(); }
+  A* source_keys(int layer) { return source_keys_[static_cast<std::size_t>(layer)].data(); }
+  A* source_values(int layer) { return source_values_[static_cast<std::size_t>(layer)].data(); }
   std::int64_t source_tokens() const { return source_tokens_; }
-  detail::PassArrays<Device>& pass() { return pass_; }
+  detail::PassArrays<Device, A>& pass() { return pass_; }
   detail::PassMemory<Device>& memory() { return memory_; }
   detail::PassMemory<Device>& logits() { return logits_; }
 
  private:
   std::vector<int> source_lengths_;
   std::int64_t source_tokens_ = 0;
-  std::vector<Buffer<Device, float>> source_keys_, source_values_;
-  detail::PassArrays<Device> pass_;
+  std::vector<Buffer<Device, A>> source_keys_, source_values_;
+  detail::PassArrays<Device, A> pass_;
   detail::PassMemory<Device> memory_, logits_;
 };
 
 template <class M, class Device, class W>
-EncoderDecoderState(const Model<M, Device, W>&, const StateOptions&) -> EncoderDecoderState<M, Device>;
+EncoderDecoderState(const Model<M, Device, W>&, const StateOptions&)
+    -> EncoderDecoderState<M, Device, activation_t<Device, W>>;
 template <class M, class Device, class W>
-EncoderDecoderState(const Model<M, Device, W>&) -> EncoderDecoderState<M, Device>;
+EncoderDecoderState(const Model<M, Device, W>&) -> EncoderDecoderState<M, Device, activation_t<Device, W>>;
 
 namespace detail {
 
@@ -98,15 +99,15 @@ inline void check_pair(std::string_view operation, const Batch& source, const Ba
 }
 
 /// A whole pass through both stacks, without a cache.
-template <class M, class Device>
+template <class M, class Device, class A>
 struct PairPass {
-  PassArrays<Device> source, target;
+  PassArrays<Device, A> source, target;
   PassMemory<Device> source_memory, target_memory;
-  StackActivations encoder, decoder;
+  StackActivations<A> encoder, decoder;
   std::vector<Segment> cross;
 
-  PassTokens target_of_kind(int kind) const {
-    PassTokens tokens = target.of_kind(kind);
+  PassTokens<A> target_of_kind(int kind) const {
+    PassTokens<A> tokens = target.of_kind(kind);
     tokens.source_tokens = source.tokens();
     tokens.cross_segments = cross;
     tokens.source = encoder.normed;
@@ -125,13 +126,14 @@ struct PairPass {
     source.set(model.device(), from, Encoder::layer_kinds);
     target.set(model.device(), to, Decoder::layer_kinds);
     cross = cross_segments(target.segments(0), to.lengths, from.lengths);
-    encoder = stack_activations<Encoder>(model.device(), source_memory, source.tokens(), 0, keep, false);
-    decoder = stack_activations<Decoder>(model.device(), target_memory, target.tokens(), source.tokens(), keep, false);
+    encoder = stack_activations<Encoder, A>(model.device(), source_memory, source.tokens(), 0, keep, false);
+    decoder =
+        stack_activations<Decoder, A>(model.device(), target_memory, target.tokens(), source.tokens(), keep, false);
     encoder_of(model).forward(
-        source, encoder, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
+        source, encoder, static_cast<KVCache<Encoder, Device, A>*>(nullptr),  // [S, d_model]
         [&](int kind) { return source.of_kind(kind); }, no_source, observer);
     decoder_of(model).forward(
-        target, decoder, static_cast<KVCache<Decoder, Device>*>(nullptr),  // [T, d_model]
+        target, decoder, static_cast<KVCache<Decoder, Device, A>*>(nullptr),  // [T, d_model]
         [&](int kind) { return target_of_kind(kind); }, no_source, observer);
   }
 };
@@ -142,11 +144,11 @@ struct PairPass {
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 Logits forward(const Model<M, Device, W>& model, const Batch& source, const Batch& target, Observer&& observer = {}) {
   constexpr int vocab = M::Decoder::dims.vocab;
-  detail::PairPass<M, Device> pass;
+  detail::PairPass<M, Device, activation_t<Device, W>> pass;
   pass.run("forward", model, source, target, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(model.device(), target.ids.size() * static_cast<std::size_t>(vocab));
   detail::head_of(model).logits(logits.data(), pass.decoder.normed, pass.target.tokens());  // [T, vocab]
-  observer(Observed{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
+  observer(Observed<float>{"", "logits", -1, logits.data(), pass.target.tokens(), vocab});
   return {detail::to_host(model.device(), logits.data(), pass.target.tokens() * vocab), vocab};
 }
 
@@ -155,7 +157,7 @@ template <EncoderDecoderComposition M, class Device, Storage W>
 float loss(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
            std::span<const std::int32_t> labels, const LossOptions& options = {}) {
   detail::check_labels("loss", labels, target.ids.size(), M::Decoder::dims.vocab, options);
-  detail::PairPass<M, Device> pass;
+  detail::PairPass<M, Device, activation_t<Device, W>> pass;
   NoObserver observer;
   pass.run("loss", model, source, target, false, observer);
   const Buffer<Device, std::int32_t> targets(model.device(), labels);
@@ -171,17 +173,18 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
   using Decoder = detail::Stack<typename M::Decoder, Device, W>;
   detail::check_labels("loss_and_gradients", labels, target.ids.size(), M::Decoder::dims.vocab, options);
   Device& on = model.device();
-  detail::PairPass<M, Device> pass;
+  detail::PairPass<M, Device, activation_t<Device, W>> pass;
   pass.run("loss_and_gradients", model, source, target, true, observer);
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto in_encoder = gradients.stack("encoder."), in_decoder = gradients.stack("decoder.");
   const auto shared = gradients.stack("");
   float* dtable = shared.matrix(Tensor::token_embeddings);
   const auto d_model = static_cast<std::size_t>(M::Decoder::dims.d_model);
-  Buffer<Device, float> dtarget(on, target.ids.size() * d_model), dsource(on, source.ids.size() * d_model);
-  const auto floats = std::max(Encoder::backward_floats(pass.source.tokens(), 0),
-                               Decoder::backward_floats(pass.target.tokens(), pass.source.tokens()));
-  Buffer<Device, float> scratch(on, static_cast<std::size_t>(floats));
+  Buffer<Device, activation_t<Device, W>> dtarget(on, target.ids.size() * d_model),
+      dsource(on, source.ids.size() * d_model);
+  const auto bytes = std::max(Encoder::backward_bytes(pass.source.tokens(), 0),
+                              Decoder::backward_bytes(pass.target.tokens(), pass.source.tokens()));
+  Buffer<Device, std::byte> scratch(on, static_cast<std::size_t>(bytes));
   const float value = detail::head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
                                                   M::Decoder::tied ? dtable : shared.matrix(Tensor::head_weight),
                                                   shared.vector(Tensor::head_bias));
@@ -197,8 +200,8 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
 /// Reads the sources into a state: runs the encoder and keeps the keys and values that each decoder layer makes of its
 /// output. source.lengths has one entry per sequence of the state. Forgets what the state held.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
-void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& source,
-            Observer&& observer = {}) {
+void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
+            const Batch& source, Observer&& observer = {}) {
   using Encoder = typename M::Encoder;
   using Decoder = typename M::Decoder;
   detail::check_device("encode", model, state);
@@ -207,25 +210,26 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& st
   if (static_cast<int>(source.lengths.size()) != state.sequences())
     throw Error("encode", "source", std::to_string(state.sequences()) + " sequences, as the state has",
                 std::to_string(source.lengths.size()));
+  using A = activation_t<Device, W>;
   Device& on = model.device();
-  detail::PassArrays<Device> pass;
+  detail::PassArrays<Device, A> pass;
   pass.set(on, source, Encoder::layer_kinds);
-  auto a = detail::stack_activations<Encoder>(on, state.memory(), pass.tokens(), 0, false, false);
+  auto a = detail::stack_activations<Encoder, A>(on, state.memory(), pass.tokens(), 0, false, false);
   detail::encoder_of(model).forward(
-      pass, a, static_cast<KVCache<Encoder, Device>*>(nullptr),  // [S, d_model]
+      pass, a, static_cast<KVCache<Encoder, Device, A>*>(nullptr),  // [S, d_model]
       [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
   state.set_source(on, source.lengths, pass.tokens());
   const auto w = model.weights().stack("decoder.");
   for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
     detail::with_layer<Decoder>(layer, [&]<class L, int>() {  // [S, kv_width]
-      const auto project = [&](float* y, Tensor weight, Tensor bias) {
-        linear(on, LinearArgs<float, W>{.y = y,
-                                        .x = a.normed,
-                                        .w = w.matrix(weight, layer),
-                                        .bias = w.vector(bias, layer),
-                                        .rows = pass.tokens(),
-                                        .in = L::dims.d_model,
-                                        .out = L::kv_width});
+      const auto project = [&](A* y, Tensor weight, Tensor bias) {
+        linear(on, LinearArgs<A, W>{.y = y,
+                                    .x = a.normed,
+                                    .w = w.matrix(weight, layer),
+                                    .bias = w.vector(bias, layer),
+                                    .rows = pass.tokens(),
+                                    .in = L::dims.d_model,
+                                    .out = L::kv_width});
       };
       project(state.source_keys(layer), Tensor::cross_k_weight, Tensor::cross_k_bias);
       project(state.source_values(layer), Tensor::cross_v_weight, Tensor::cross_v_bias);
@@ -236,25 +240,28 @@ namespace detail {
 
 /// One pass of target tokens through the decoder's cache.
 template <class M, class Device, class W, class Observer>
-StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state,
-                             const Batch& batch, std::span<const int> first, std::span<const int> count,
-                             Observer& observer) {
+StackActivations<activation_t<Device, W>> extend_once(const Model<M, Device, W>& model,
+                                                      EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
+                                                      const Batch& batch, std::span<const int> first,
+                                                      std::span<const int> count, Observer& observer) {
   using Decoder = typename M::Decoder;
+  using A = activation_t<Device, W>;
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
   const auto cross = cross_segments(pass.segments(0), count, state.source_lengths());
-  auto a = stack_activations<Decoder>(model.device(), state.memory(), pass.tokens(), 0, false, true);
+  auto a = stack_activations<Decoder, A>(model.device(), state.memory(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) {
-    PassTokens tokens = pass.of_kind(kind);
+    PassTokens<A> tokens = pass.of_kind(kind);
     tokens.source_tokens = state.source_tokens();
     tokens.cross_segments = cross;
     return tokens;
   };
-  const auto cached_source = [&](int layer, BlockActivations& block) {
+  const auto cached_source = [&](int layer, BlockActivations<A>& block) {
     block.cross_k = state.source_keys(layer);
     block.cross_v = state.source_values(layer);
   };
-  decoder_of(model).forward(pass, a, static_cast<KVCache<Decoder, Device>*>(&state), per_kind, cached_source, observer);
+  decoder_of(model).forward(pass, a, static_cast<KVCache<Decoder, Device, A>*>(&state), per_kind, cached_source,
+                            observer);
   return a;
 }
 
@@ -262,8 +269,8 @@ StackActivations extend_once(const Model<M, Device, W>& model, EncoderDecoderSta
 
 /// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
-Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& state, const Batch& batch,
-              Observer&& observer = {}) {
+Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
+              const Batch& batch, Observer&& observer = {}) {
   using Decoder = typename M::Decoder;
   constexpr int vocab = Decoder::dims.vocab;
   detail::check_device("extend", model, state);
@@ -273,11 +280,11 @@ Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device>& 
   Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(vocab)),
                 vocab};
   detail::extend_in_chunks(
-      static_cast<KVCache<Decoder, Device>&>(state), batch,
+      static_cast<KVCache<Decoder, Device, activation_t<Device, W>>&>(state), batch,
       [&](std::span<const int> first, std::span<const int> count) {
         return detail::extend_once(model, state, batch, first, count, observer);
       },
-      [&](std::size_t s, const float* hidden) {
+      [&](std::size_t s, const auto* hidden) {
         detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
       });
   return result;

@@ -33,11 +33,12 @@ namespace detail {
 template <class S, class Device, class W>
 class Head {
  public:
+  using A = activation_t<Device, W>;
   static constexpr int d_model = S::dims.d_model, vocab = S::dims.vocab;
   Head(Device& on, const W* matrix, const float* bias) : on_(on), matrix_(matrix), bias_(bias) {}
 
   /// logits = softcap(scale * (h W^T + bias)), [rows, vocab].
-  void logits(float* y, const float* hidden, std::int64_t rows) {
+  void logits(float* y, const A* hidden, std::int64_t rows) {
     raw_logits(y, hidden, rows);
     if constexpr (S::logit_scale != 1.f || S::final_softcap != 0.f)
       shape_logits(on_,
@@ -45,41 +46,42 @@ class Head {
   }
 
   /// The mean loss over labels >= 0 (0 when there are none). With `dhidden` also its gradients: of the hidden states
-  /// (=), the head's matrix and bias (+=). Logits are made a few rows at a time and never kept whole.
-  float loss(const float* hidden, const std::int32_t* labels, std::span<const std::int32_t> host_labels,
-             const LossOptions& options, float* dhidden, float* dmatrix, float* dbias) {
+  /// (=), the head's matrix and bias (+=). Logits are made a few rows at a time, in the type of
+  /// activations, and never kept whole.
+  float loss(const A* hidden, const std::int32_t* labels, std::span<const std::int32_t> host_labels,
+             const LossOptions& options, A* dhidden, float* dmatrix, float* dbias) {
     const auto rows = static_cast<std::int64_t>(host_labels.size());
     const auto counted =
         std::count_if(host_labels.begin(), host_labels.end(), [](std::int32_t label) { return label >= 0; });
     const std::int64_t chunk =
         std::clamp<std::int64_t>((std::int64_t{4} << 20) / vocab, 1, std::max<std::int64_t>(rows, 1));
-    Buffer<Device, float> logits(on_, static_cast<std::size_t>(chunk * vocab)),
-        losses(on_, static_cast<std::size_t>(rows));
+    Buffer<Device, A> logits(on_, static_cast<std::size_t>(chunk * vocab));
+    Buffer<Device, float> losses(on_, static_cast<std::size_t>(rows));
     for (std::int64_t first = 0; first < rows; first += chunk) {
       const std::int64_t count = std::min(chunk, rows - first);
-      const float* h = hidden + first * d_model;
+      const A* h = hidden + first * d_model;
       raw_logits(logits.data(), h, count);
-      cross_entropy(on_, CrossEntropyArgs<float>{.logits = logits.data(),
-                                                 .labels = labels + first,
-                                                 .loss = losses.data() + first,
-                                                 .rows = count,
-                                                 .vocab = vocab,
-                                                 .factor = S::logit_scale,
-                                                 .cap = S::final_softcap,
-                                                 .z_loss = options.z_loss,
-                                                 .smoothing = options.smoothing,
-                                                 .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
-                                                 .gradient = dhidden != nullptr});
+      cross_entropy(on_, CrossEntropyArgs<A>{.logits = logits.data(),
+                                             .labels = labels + first,
+                                             .loss = losses.data() + first,
+                                             .rows = count,
+                                             .vocab = vocab,
+                                             .factor = S::logit_scale,
+                                             .cap = S::final_softcap,
+                                             .z_loss = options.z_loss,
+                                             .smoothing = options.smoothing,
+                                             .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
+                                             .gradient = dhidden != nullptr});
       if (dhidden)
-        linear_backward(on_, LinearBackwardArgs<float, W>{.dx = dhidden + first * d_model,
-                                                          .dw = dmatrix,
-                                                          .dbias = dbias,
-                                                          .dy = logits.data(),
-                                                          .x = h,
-                                                          .w = matrix_,
-                                                          .rows = count,
-                                                          .in = d_model,
-                                                          .out = vocab});
+        linear_backward(on_, LinearBackwardArgs<A, W>{.dx = dhidden + first * d_model,
+                                                      .dw = dmatrix,
+                                                      .dbias = dbias,
+                                                      .dy = logits.data(),
+                                                      .x = h,
+                                                      .w = matrix_,
+                                                      .rows = count,
+                                                      .in = d_model,
+                                                      .out = vocab});
     }
     std::vector<float> host(static_cast<std::size_t>(rows));
     losses.download(std::span<float>(host));
@@ -89,8 +91,9 @@ class Head {
   }
 
  private:
-  void raw_logits(float* y, const float* hidden, std::int64_t rows) {
-    linear(on_, LinearArgs<float, W>{
+  template <class Y>
+  void raw_logits(Y* y, const A* hidden, std::int64_t rows) {
+    linear(on_, LinearArgs<A, W, Y>{
                     .y = y, .x = hidden, .w = matrix_, .bias = bias_, .rows = rows, .in = d_model, .out = vocab});
   }
   Device& on_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "typeformer/core/random.hpp"
+#include "typeformer/kernel/activation_type.hpp"
 #include "typeformer/model/arena.hpp"
 #include "typeformer/model/tables.hpp"
 
@@ -20,6 +21,7 @@ class Model {
   using Architecture = M;
   using Device = Device_;
   using Weight = Weight_;
+  using Activation = activation_t<Device, Weight>;  ///< the type of activations, keys and values
 
   explicit Model(Device& on) : on_(&on), weights_(on) {
     if constexpr (EncoderDecoderComposition<M>) {

@@ -19,8 +19,8 @@ T* fill(Device& on, Buffer<Device, T>& buffer, const std::vector<T>& values) {
   return buffer.data();
 }
 
-/// Ids, positions and segments of the tokens of a pass; reused from pass to pass.
-template <class Device>
+/// Ids, positions and segments of the tokens of a pass with activations of type A; reused from pass to pass.
+template <class Device, class A>
 class PassArrays {
  public:
   /// Tokens of sequences that start at position 0 and keep their keys beside their queries.
@@ -44,7 +44,7 @@ class PassArrays {
   /// Tokens first[s] .. first[s] + count[s] - 1 of each sequence of the batch, appended to what the cache holds.
   template <class S>
   void set(Device& on, const Batch& batch, std::span<const int> first, std::span<const int> count,
-           const KVCache<S, Device>& cache) {
+           const KVCache<S, Device, A>& cache) {
     begin(0);
     segments_.resize(S::layer_kinds);
     kv_rows_.resize(S::layer_kinds);
@@ -68,7 +68,7 @@ class PassArrays {
   std::span<const Segment> segments(int kind) const { return segments_[static_cast<std::size_t>(kind)]; }
 
   /// The pass as layers of a kind see it, without an encoder.
-  PassTokens of_kind(int kind) const {
+  PassTokens<A> of_kind(int kind) const {
     const auto index = static_cast<std::size_t>(kind);
     return {.tokens = tokens(),
             .positions = positions(),
@@ -85,7 +85,7 @@ class PassArrays {
     segments_.assign(1, {});
   }
   template <class S>
-  void append(int sequence, int count, const MaskData& mask, const KVCache<S, Device>& cache) {
+  void append(int sequence, int count, const MaskData& mask, const KVCache<S, Device, A>& cache) {
     const int held = cache.length(sequence);
     const auto query_row = static_cast<std::int64_t>(positions_.size());
     for (int i = 0; i < count; ++i) positions_.push_back(held + i);
@@ -114,18 +114,18 @@ class PassArrays {
   std::vector<Buffer<Device, std::int64_t>> rows_on_device_;
 };
 
-/// A slab of floats that grows: the memory of a pass.
+/// A slab that grows: the memory of a pass.
 template <class Device>
 class PassMemory {
  public:
-  float* floats(Device& on, std::int64_t count) {
+  std::byte* bytes(Device& on, std::int64_t count) {
     if (static_cast<std::int64_t>(memory_.size()) < count)
-      memory_ = Buffer<Device, float>(on, static_cast<std::size_t>(count));
+      memory_ = Buffer<Device, std::byte>(on, static_cast<std::size_t>(count));
     return memory_.data();
   }
 
  private:
-  Buffer<Device, float> memory_;
+  Buffer<Device, std::byte> memory_;
 };
 
 }  // namespace typeformer

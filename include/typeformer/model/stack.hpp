@@ -15,26 +15,27 @@ constexpr bool has_embedding_norm = !std::is_same_v<policy_t<S::embedding_norm>,
 template <class S>
 constexpr bool has_final_norm = S::layout.final_norm && !std::is_same_v<policy_t<S::norm>, NoNorm>;
 
-/// The activations of a pass through a stack.
+/// The activations of a pass through a stack, of type A.
+template <class A>
 struct StackActivations {
-  float* raw_embedding = nullptr;  // [T, d_model] before the embedding norm; x without one
+  A* raw_embedding = nullptr;  // [T, d_model] before the embedding norm; x without one
   NormStatistics embedding_norm;
-  float* x = nullptr;                    // [T, d_model] into the first block
-  std::vector<BlockActivations> blocks;  // one per layer, or (inference) one per kind of layer
+  A* x = nullptr;                           // [T, d_model] into the first block
+  std::vector<BlockActivations<A>> blocks;  // one per layer, or (inference) one per kind of layer
   bool per_layer = false;
-  float* hidden = nullptr;  // [T, d_model] out of the last block
-  float* normed = nullptr;  // [T, d_model] after the final norm; hidden without one
+  A* hidden = nullptr;  // [T, d_model] out of the last block
+  A* normed = nullptr;  // [T, d_model] after the final norm; hidden without one
   NormStatistics final_norm;
 };
 
 /// Lays out a pass of `tokens` tokens. `keep`: every layer its own activations, for a backward. `cached`: keys and
 /// values live in a cache.
-template <class S>
-StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
+template <class S, class A>
+StackActivations<A> plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
   constexpr int d = S::dims.d_model;
-  StackActivations a;
-  a.raw_embedding = a.x = slab.take(tokens, d);
-  if (has_embedding_norm<S> && keep) a.x = slab.take(tokens, d), a.embedding_norm = slab.statistics(tokens);
+  StackActivations<A> a;
+  a.raw_embedding = a.x = slab.take<A>(tokens, d);
+  if (has_embedding_norm<S> && keep) a.x = slab.take<A>(tokens, d), a.embedding_norm = slab.statistics(tokens);
   a.hidden = a.x;
   a.per_layer = keep;
   if (keep) {
@@ -55,20 +56,20 @@ StackActivations plan_stack(Slab& slab, std::int64_t tokens, std::int64_t source
   }
   a.normed = a.hidden;
   if constexpr (has_final_norm<S>) {
-    a.normed = slab.take(tokens, d);
+    a.normed = slab.take<A>(tokens, d);
     if (keep) a.final_norm = slab.statistics(tokens);
   }
   return a;
 }
 
 /// The activations of a pass in the memory of `memory`, which grows to what they need.
-template <class S, class Device>
-StackActivations stack_activations(Device& on, PassMemory<Device>& memory, std::int64_t tokens,
-                                   std::int64_t source_tokens, bool keep, bool cached) {
+template <class S, class A, class Device>
+StackActivations<A> stack_activations(Device& on, PassMemory<Device>& memory, std::int64_t tokens,
+                                      std::int64_t source_tokens, bool keep, bool cached) {
   Slab size;  // counts
-  plan_stack<S>(size, tokens, source_tokens, keep, cached);
-  Slab slab(memory.floats(on, size.used()));
-  return plan_stack<S>(slab, tokens, source_tokens, keep, cached);
+  plan_stack<S, A>(size, tokens, source_tokens, keep, cached);
+  Slab slab(memory.bytes(on, size.used()));
+  return plan_stack<S, A>(slab, tokens, source_tokens, keep, cached);
 }
 
 /// One stack of a model with the weights and tables it reads.
@@ -78,6 +79,7 @@ class Stack {
                 "the device must have every operation that the model's layers need: see the errors before this one.");
 
  public:
+  using A = activation_t<Device, W>;
   static constexpr int d_model = S::dims.d_model;
   Stack(Device& on, std::string_view name, const StackView<const W>& weights, const W* token_table,
         const std::vector<PositionTables<Device>>& tables, const float* position_rows)
@@ -93,27 +95,27 @@ class Stack {
   /// per_kind(kind) gives the PassTokens of a kind; cross(layer, activations) may redirect cross-attention's keys and
   /// values.
   template <class Observer, class PerKind, class Cross>
-  void forward(const PassArrays<Device>& pass, StackActivations& a, KVCache<S, Device>* cache, const PerKind& per_kind,
-               const Cross& cross, Observer& observer) {
+  void forward(const PassArrays<Device, A>& pass, StackActivations<A>& a, KVCache<S, Device, A>* cache,
+               const PerKind& per_kind, const Cross& cross, Observer& observer) {
     embed(pass, a);  // [T, d_model]
-    observer(Observed{name_, "embedding", -1, a.x, pass.tokens(), d_model});
+    observer(Observed<A>{name_, "embedding", -1, a.x, pass.tokens(), d_model});
     for (int layer = 0; layer < S::dims.n_layers; ++layer)
       with_layer<S>(layer, [&]<class L, int kind>() {  // [T, d_model]
-        BlockActivations block = a.blocks[static_cast<std::size_t>(a.per_layer ? layer : kind)];
+        BlockActivations<A> block = a.blocks[static_cast<std::size_t>(a.per_layer ? layer : kind)];
         if (cache) block.k = cache->keys(layer), block.v = cache->values(layer);
         cross(layer, block);
-        const PassTokens tokens = per_kind(kind);
+        const PassTokens<A> tokens = per_kind(kind);
         Block<L, Device, W> step(on_, w_, layer, tables_[static_cast<std::size_t>(kind)], tokens, block);
         step.forward();
         observe_block<L>(observer, layer, block, pass.tokens());
       });
     if constexpr (has_final_norm<S>) final_norm(pass.tokens(), a);  // [T, d_model]
-    observer(Observed{name_, "final_norm", -1, a.normed, pass.tokens(), d_model});
+    observer(Observed<A>{name_, "final_norm", -1, a.normed, pass.tokens(), d_model});
   }
   /// From dx, the gradient of a.normed, to the gradients of every parameter of the stack (+=); dx ends as that of a.x.
   template <class Observer, class PerKind>
-  void backward(const PassArrays<Device>& pass, const StackActivations& a, const PerKind& per_kind,
-                const StackView<float>& gradients, float* dtoken_table, float* dx, float* dsource, float* scratch,
+  void backward(const PassArrays<Device, A>& pass, const StackActivations<A>& a, const PerKind& per_kind,
+                const StackView<float>& gradients, float* dtoken_table, A* dx, A* dsource, std::byte* scratch,
                 Observer& observer) {
     static_assert(supports<Device, S, Use::training, W>,
                   "the device must have every operation that training needs: see the errors before this one.");
@@ -121,23 +123,23 @@ class Stack {
       norm_backward<S::norm>(Tensor::ln_final_weight, gradients, a.final_norm, a.hidden, dx, pass.tokens());
     for (int layer = S::dims.n_layers - 1; layer >= 0; --layer)
       with_layer<S>(layer, [&]<class L, int kind>() {
-        observer(Observed{name_, "hidden_gradient", layer, dx, pass.tokens(), d_model});
+        observer(Observed<A>{name_, "hidden_gradient", layer, dx, pass.tokens(), d_model});
         Slab slab(scratch);
-        const PassTokens tokens = per_kind(kind);
-        const auto blocks = plan_block_gradients<L>(slab, pass.tokens(), tokens.source_tokens);
+        const PassTokens<A> tokens = per_kind(kind);
+        const auto blocks = plan_block_gradients<L, A>(slab, pass.tokens(), tokens.source_tokens);
         const Block<L, Device, W> forward(on_, w_, layer, tables_[static_cast<std::size_t>(kind)], tokens,
                                           a.blocks[static_cast<std::size_t>(layer)]);
         BlockBackward<L, Device, W>(forward, gradients, blocks, dsource).backward(dx);
       });
-    observer(Observed{name_, "embedding_gradient", -1, dx, pass.tokens(), d_model});
+    observer(Observed<A>{name_, "embedding_gradient", -1, dx, pass.tokens(), d_model});
     embed_backward(pass, a, gradients, dtoken_table, dx);
   }
-  /// Floats of scratch memory that backward needs.
-  static std::int64_t backward_floats(std::int64_t tokens, std::int64_t source_tokens) {
+  /// Bytes of scratch memory that backward needs.
+  static std::int64_t backward_bytes(std::int64_t tokens, std::int64_t source_tokens) {
     std::int64_t most = 0;
     for_each_kind<S>([&]<class L, int>() {
       Slab slab;
-      plan_block_gradients<L>(slab, tokens, source_tokens);
+      plan_block_gradients<L, A>(slab, tokens, source_tokens);
       most = std::max(most, slab.used());
     });
     return most;
@@ -145,89 +147,89 @@ class Stack {
 
  private:
   /// x = scale * token row + position row, then the embedding norm.
-  void embed(const PassArrays<Device>& pass, StackActivations& a) {
-    gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding,
-                                          .table = token_table_,
-                                          .index = pass.ids(),
-                                          .tokens = pass.tokens(),
-                                          .width = d_model,
-                                          .scale = S::embedding_scale});
+  void embed(const PassArrays<Device, A>& pass, StackActivations<A>& a) {
+    gather_rows(on_, GatherArgs<A, W>{.y = a.raw_embedding,
+                                      .table = token_table_,
+                                      .index = pass.ids(),
+                                      .tokens = pass.tokens(),
+                                      .width = d_model,
+                                      .scale = S::embedding_scale});
     constexpr auto position = S::position;
     if constexpr (TablePosition<policy_t<S::position>>)
-      gather_rows(on_, GatherArgs<float, W>{.y = a.raw_embedding,
-                                            .table = w_.matrix(Tensor::position_table),
+      gather_rows(on_, GatherArgs<A, W>{.y = a.raw_embedding,
+                                        .table = w_.matrix(Tensor::position_table),
+                                        .index = pass.positions(),
+                                        .tokens = pass.tokens(),
+                                        .width = d_model,
+                                        .offset = position.offset,
+                                        .accumulate = true});
+    else if constexpr (FormulaPosition<policy_t<S::position>>)
+      gather_rows(on_, GatherArgs<A, float>{.y = a.raw_embedding,
+                                            .table = position_rows_,
                                             .index = pass.positions(),
                                             .tokens = pass.tokens(),
                                             .width = d_model,
-                                            .offset = position.offset,
                                             .accumulate = true});
-    else if constexpr (FormulaPosition<policy_t<S::position>>)
-      gather_rows(on_, GatherArgs<float, float>{.y = a.raw_embedding,
-                                                .table = position_rows_,
-                                                .index = pass.positions(),
-                                                .tokens = pass.tokens(),
-                                                .width = d_model,
-                                                .accumulate = true});
     norm_forward<S::embedding_norm>(Tensor::embedding_norm_weight, a.embedding_norm, a.raw_embedding, a.x,
                                     pass.tokens());
   }
-  void embed_backward(const PassArrays<Device>& pass, const StackActivations& a, const StackView<float>& gradients,
-                      float* dtoken_table, float* dx) {
+  void embed_backward(const PassArrays<Device, A>& pass, const StackActivations<A>& a,
+                      const StackView<float>& gradients, float* dtoken_table, A* dx) {
     if constexpr (has_embedding_norm<S>)
       norm_backward<S::embedding_norm>(Tensor::embedding_norm_weight, gradients, a.embedding_norm, a.raw_embedding, dx,
                                        pass.tokens());
-    GatherBackwardArgs<float> args{.dtable = dtoken_table,
-                                   .dy = dx,
-                                   .index = pass.ids(),
-                                   .tokens = pass.tokens(),
-                                   .width = d_model,
-                                   .scale = S::embedding_scale};
+    GatherBackwardArgs<A> args{.dtable = dtoken_table,
+                               .dy = dx,
+                               .index = pass.ids(),
+                               .tokens = pass.tokens(),
+                               .width = d_model,
+                               .scale = S::embedding_scale};
     gather_rows_backward(on_, args);
     constexpr auto position = S::position;
     if constexpr (TablePosition<policy_t<S::position>>)
-      gather_rows_backward(on_, GatherBackwardArgs<float>{.dtable = gradients.matrix(Tensor::position_table),
-                                                          .dy = dx,
-                                                          .index = pass.positions(),
-                                                          .tokens = pass.tokens(),
-                                                          .width = d_model,
-                                                          .offset = position.offset});
+      gather_rows_backward(on_, GatherBackwardArgs<A>{.dtable = gradients.matrix(Tensor::position_table),
+                                                      .dy = dx,
+                                                      .index = pass.positions(),
+                                                      .tokens = pass.tokens(),
+                                                      .width = d_model,
+                                                      .offset = position.offset});
   }
-  void final_norm(std::int64_t tokens, StackActivations& a) {
+  void final_norm(std::int64_t tokens, StackActivations<A>& a) {
     norm_forward<S::norm>(Tensor::ln_final_weight, a.final_norm, a.hidden, a.normed, tokens);
   }
   template <auto Norm>
-  void norm_forward(Tensor weight, const NormStatistics& kept, const float* x, float* y, std::int64_t rows) {
+  void norm_forward(Tensor weight, const NormStatistics& kept, const A* x, A* y, std::int64_t rows) {
     if constexpr (!std::is_same_v<policy_t<Norm>, NoNorm>)
       norm_rows(on_, norm_form(fixed<Norm>),
-                NormArgs<float>{.y = y,
-                                .x = x,
-                                .gain = w_.vector(weight),
-                                .bias = w_.vector(bias_of(weight)),
-                                .mean = kept.mean,
-                                .scale = kept.scale,
-                                .rows = rows,
-                                .width = d_model});
+                NormArgs<A>{.y = y,
+                            .x = x,
+                            .gain = w_.vector(weight),
+                            .bias = w_.vector(bias_of(weight)),
+                            .mean = kept.mean,
+                            .scale = kept.scale,
+                            .rows = rows,
+                            .width = d_model});
   }
   template <auto Norm>
-  void norm_backward(Tensor weight, const StackView<float>& gradients, const NormStatistics& kept, const float* x,
-                     float* dx, std::int64_t rows) {
+  void norm_backward(Tensor weight, const StackView<float>& gradients, const NormStatistics& kept, const A* x, A* dx,
+                     std::int64_t rows) {
     norm_rows_backward(on_, norm_form(fixed<Norm>),
-                       NormBackwardArgs<float>{.dx = dx,
-                                               .dy = dx,
-                                               .x = x,
-                                               .gain = w_.vector(weight),
-                                               .mean = kept.mean,
-                                               .scale = kept.scale,
-                                               .dgain = gradients.vector(weight),
-                                               .dbias = gradients.vector(bias_of(weight)),
-                                               .rows = rows,
-                                               .width = d_model});
+                       NormBackwardArgs<A>{.dx = dx,
+                                           .dy = dx,
+                                           .x = x,
+                                           .gain = w_.vector(weight),
+                                           .mean = kept.mean,
+                                           .scale = kept.scale,
+                                           .dgain = gradients.vector(weight),
+                                           .dbias = gradients.vector(bias_of(weight)),
+                                           .rows = rows,
+                                           .width = d_model});
   }
   template <class L, class Observer>
-  void observe_block(Observer& observer, int layer, const BlockActivations& a, std::int64_t tokens) {
-    observer(Observed{name_, "attention", layer, a.attended, tokens, L::q_width});
-    observer(Observed{name_, "feed_forward", layer, a.activated, tokens, L::dims.d_ff});
-    observer(Observed{name_, "hidden", layer, a.y, tokens, d_model});
+  void observe_block(Observer& observer, int layer, const BlockActivations<A>& a, std::int64_t tokens) {
+    observer(Observed<A>{name_, "attention", layer, a.attended, tokens, L::q_width});
+    observer(Observed<A>{name_, "feed_forward", layer, a.activated, tokens, L::dims.d_ff});
+    observer(Observed<A>{name_, "hidden", layer, a.y, tokens, d_model});
   }
 
   Device& on_;

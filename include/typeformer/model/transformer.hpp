@@ -24,31 +24,31 @@ void check_capacity(int capacity) {
 }  // namespace detail
 
 /// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of
-/// a pass. One per thread and model in use; made for one model's architecture and device.
-template <class M, class Device>
-class State : public KVCache<M, Device> {
+/// a pass. One per thread and model in use; made for one model's architecture, device and type of activations.
+template <class M, class Device, class A = float>
+class State : public KVCache<M, Device, A> {
  public:
   /// Throws Error when the options are not positive, or the capacity exceeds the positions of a position table.
   template <class W>
   explicit State(const Model<M, Device, W>& model, const StateOptions& options = {})
-      : KVCache<M, Device>(model.device(), options) {
+      : KVCache<M, Device, A>(model.device(), options) {
     detail::check_capacity<M>(this->capacity());
   }
 
   // --- for the passes of model/ ---
-  detail::PassArrays<Device>& pass() { return pass_; }
+  detail::PassArrays<Device, A>& pass() { return pass_; }
   detail::PassMemory<Device>& memory() { return memory_; }
   detail::PassMemory<Device>& logits() { return logits_; }
 
  private:
-  detail::PassArrays<Device> pass_;
+  detail::PassArrays<Device, A> pass_;
   detail::PassMemory<Device> memory_, logits_;
 };
 
 template <class M, class Device, class W>
-State(const Model<M, Device, W>&, const StateOptions&) -> State<M, Device>;
+State(const Model<M, Device, W>&, const StateOptions&) -> State<M, Device, activation_t<Device, W>>;
 template <class M, class Device, class W>
-State(const Model<M, Device, W>&) -> State<M, Device>;
+State(const Model<M, Device, W>&) -> State<M, Device, activation_t<Device, W>>;
 
 /// Gradients of every parameter of M, in float.
 template <class M, class Device>
@@ -79,7 +79,7 @@ Head<typename SpeakingStack<M>::Type, Device, W> head_of(const Model<M, Device, 
 }
 
 /// No encoder: cross-attention has nothing to be redirected to.
-inline constexpr auto no_source = [](int, BlockActivations&) {};
+inline constexpr auto no_source = [](int, auto&) {};
 
 template <class M>
 void check_positions(std::string_view operation, const Batch& batch) {
@@ -93,23 +93,31 @@ void check_positions(std::string_view operation, const Batch& batch) {
 
 /// A whole pass without a cache. `keep`: for a backward. Its activations lie in `memory`.
 template <class M, class Device, class W, class Observer>
-StackActivations run(std::string_view operation, const Model<M, Device, W>& model, const Batch& batch,
-                     PassArrays<Device>& pass, PassMemory<Device>& memory, bool keep, Observer& observer) {
+StackActivations<activation_t<Device, W>> run(std::string_view operation, const Model<M, Device, W>& model,
+                                              const Batch& batch, PassArrays<Device, activation_t<Device, W>>& pass,
+                                              PassMemory<Device>& memory, bool keep, Observer& observer) {
+  using A = activation_t<Device, W>;
   check_batch(operation, batch, M::dims.vocab);
   check_positions<M>(operation, batch);
   pass.set(model.device(), batch, M::layer_kinds);
-  auto a = stack_activations<M>(model.device(), memory, pass.tokens(), 0, keep, false);
+  auto a = stack_activations<M, A>(model.device(), memory, pass.tokens(), 0, keep, false);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
-  stack_of(model).forward(pass, a, static_cast<KVCache<M, Device>*>(nullptr), per_kind, no_source, observer);
+  stack_of(model).forward(pass, a, static_cast<KVCache<M, Device, A>*>(nullptr), per_kind, no_source, observer);
   return a;
 }
 
-/// `count` floats of the device, in host memory.
-template <class Device>
-std::vector<float> to_host(Device& on, const float* data, std::int64_t count) {
-  std::vector<float> host(static_cast<std::size_t>(count));
-  if (count) on.download(host.data(), data, host.size() * sizeof(float));
-  return host;
+/// `count` numbers of the device, in host memory as float.
+template <class A, class Device>
+std::vector<float> to_host(Device& on, const A* data, std::int64_t count) {
+  std::vector<A> host(static_cast<std::size_t>(count));
+  if (count) on.download(host.data(), data, host.size() * sizeof(A));
+  if constexpr (std::is_same_v<A, float>) {
+    return host;
+  } else {
+    std::vector<float> values(host.size());
+    for (std::size_t i = 0; i < host.size(); ++i) values[i] = to_float(host[i]);
+    return values;
+  }
 }
 
 }  // namespace detail
@@ -120,12 +128,12 @@ template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
     forward(const Model<M, Device, W>& model, const Batch& batch, Observer&& observer = {}) {
   Device& on = model.device();
-  detail::PassArrays<Device> pass;
+  detail::PassArrays<Device, activation_t<Device, W>> pass;
   detail::PassMemory<Device> memory;
   const auto a = detail::run("forward", model, batch, pass, memory, false, observer);  // [T, d_model]
   Buffer<Device, float> logits(on, static_cast<std::size_t>(pass.tokens() * M::dims.vocab));
   detail::head_of(model).logits(logits.data(), a.normed, pass.tokens());  // [T, vocab]
-  observer(Observed{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
+  observer(Observed<float>{"", "logits", -1, logits.data(), pass.tokens(), M::dims.vocab});
   return {detail::to_host(on, logits.data(), pass.tokens() * M::dims.vocab), M::dims.vocab};
 }
 
@@ -133,7 +141,7 @@ requires(M::has_head && !M::cross_attention) Logits
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(!M::cross_attention) std::vector<float> hidden_states(const Model<M, Device, W>& model, const Batch& batch,
                                                                Observer&& observer = {}) {
-  detail::PassArrays<Device> pass;
+  detail::PassArrays<Device, activation_t<Device, W>> pass;
   detail::PassMemory<Device> memory;
   const auto a = detail::run("hidden_states", model, batch, pass, memory, false, observer);  // [T, d_model]
   return detail::to_host(model.device(), a.normed, pass.tokens() * M::dims.d_model);
@@ -145,7 +153,7 @@ requires(M::has_head && !M::cross_attention) float loss(const Model<M, Device, W
                                                         std::span<const std::int32_t> labels,
                                                         const LossOptions& options = {}) {
   detail::check_labels("loss", labels, batch.ids.size(), M::dims.vocab, options);
-  detail::PassArrays<Device> pass;
+  detail::PassArrays<Device, activation_t<Device, W>> pass;
   detail::PassMemory<Device> memory;
   NoObserver observer;
   const auto a = detail::run("loss", model, batch, pass, memory, false, observer);  // [T, d_model]
@@ -163,15 +171,15 @@ requires(M::has_head &&
                                                        Observer&& observer = {}) {
   detail::check_labels("loss_and_gradients", labels, batch.ids.size(), M::dims.vocab, options);
   Device& on = model.device();
-  detail::PassArrays<Device> pass;
+  detail::PassArrays<Device, activation_t<Device, W>> pass;
   detail::PassMemory<Device> memory;
   const auto a = detail::run("loss_and_gradients", model, batch, pass, memory, true, observer);  // [T, d_model]
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto into = gradients.stack("");
   float* dtable = into.matrix(Tensor::token_embeddings);
   using Stack = detail::Stack<M, Device, W>;
-  Buffer<Device, float> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
-  Buffer<Device, float> scratch(on, static_cast<std::size_t>(Stack::backward_floats(pass.tokens(), 0)));
+  Buffer<Device, activation_t<Device, W>> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
+  Buffer<Device, std::byte> scratch(on, static_cast<std::size_t>(Stack::backward_bytes(pass.tokens(), 0)));
   const float value =
       detail::head_of(model).loss(a.normed, targets.data(), labels, options, dx.data(),
                                   M::tied ? dtable : into.matrix(Tensor::head_weight), into.vector(Tensor::head_bias));
@@ -184,25 +192,27 @@ namespace detail {
 
 /// One pass of tokens first[s] .. first[s] + count[s] - 1 of each sequence through the cache.
 template <class M, class Device, class W, class Observer>
-StackActivations extend_once(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch,
-                             std::span<const int> first, std::span<const int> count, Observer& observer) {
+StackActivations<activation_t<Device, W>> extend_once(const Model<M, Device, W>& model,
+                                                      State<M, Device, activation_t<Device, W>>& state,
+                                                      const Batch& batch, std::span<const int> first,
+                                                      std::span<const int> count, Observer& observer) {
   auto& pass = state.pass();
   pass.set(model.device(), batch, first, count, state);
-  auto a = stack_activations<M>(model.device(), state.memory(), pass.tokens(), 0, false, true);
+  auto a = stack_activations<M, activation_t<Device, W>>(model.device(), state.memory(), pass.tokens(), 0, false, true);
   const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
   stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
   return a;
 }
 
 /// A state lies in the memory of one device object.
-template <class M, class Device, class W, class S>
-void check_device(std::string_view operation, const Model<M, Device, W>& model, const KVCache<S, Device>& cache) {
+template <class M, class Device, class W, class S, class A>
+void check_device(std::string_view operation, const Model<M, Device, W>& model, const KVCache<S, Device, A>& cache) {
   if (&model.device() != &cache.device())
     throw Error(operation, "state", "a state made for a model on this device", "one of another device");
 }
 
-template <class S, class Device>
-void check_extend(const KVCache<S, Device>& cache, const Batch& batch) {
+template <class S, class Device, class A>
+void check_extend(const KVCache<S, Device, A>& cache, const Batch& batch) {
   check_batch("extend", batch, S::dims.vocab);
   if (static_cast<int>(batch.lengths.size()) != cache.sequences())
     throw Error("extend", "lengths",
@@ -226,16 +236,16 @@ void check_extend(const KVCache<S, Device>& cache, const Batch& batch) {
 
 /// Reads a batch into a cache, chunk by chunk: once(first, count) runs one pass and gives its activations; after a
 /// sequence's last token finish(sequence, hidden row) is called.
-template <class S, class Device, class Once, class Finish>
-void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once& once, const Finish& finish) {
+template <class S, class Device, class A, class Once, class Finish>
+void extend_in_chunks(KVCache<S, Device, A>& cache, const Batch& batch, const Once& once, const Finish& finish) {
   check_extend(cache, batch);
   const auto sequences = static_cast<std::size_t>(cache.sequences());
   std::vector<int> first(sequences, 0), count(sequences);
   for (;;) {
     for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], cache.chunk());
     if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) return;
-    const StackActivations a = once(first, count);  // [T, d_model]
-    const float* hidden = a.normed;
+    const StackActivations<A> a = once(first, count);  // [T, d_model]
+    const A* hidden = a.normed;
     for (std::size_t s = 0; s < sequences; ++s) {
       cache.advance(static_cast<int>(s), count[s]);
       first[s] += count[s];
@@ -247,12 +257,12 @@ void extend_in_chunks(KVCache<S, Device>& cache, const Batch& batch, const Once&
 
 /// The logits after one hidden row, to row s of `result`.
 template <class S, class Device, class W, class Observer>
-void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory, const float* hidden, std::size_t s,
-                Logits& result, Observer& observer) {
+void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory, const activation_t<Device, W>* hidden,
+                std::size_t s, Logits& result, Observer& observer) {
   constexpr auto vocab = static_cast<std::size_t>(S::dims.vocab);
-  float* logits = memory.floats(on, S::dims.vocab);
+  auto* logits = reinterpret_cast<float*>(memory.bytes(on, std::int64_t{S::dims.vocab} * sizeof(float)));
   head.logits(logits, hidden, 1);  // [1, vocab]
-  observer(Observed{"", "logits", -1, logits, 1, S::dims.vocab});
+  observer(Observed<float>{"", "logits", -1, logits, 1, S::dims.vocab});
   on.download(result.values.data() + s * vocab, logits, vocab * sizeof(float));
 }
 
@@ -265,17 +275,18 @@ void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory,
 /// the capacity.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
-    extend(const Model<M, Device, W>& model, State<M, Device>& state, const Batch& batch, Observer&& observer = {}) {
+    extend(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state, const Batch& batch,
+           Observer&& observer = {}) {
   Logits result{
       std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
       M::dims.vocab};
   detail::check_device("extend", model, state);
   detail::extend_in_chunks(
-      static_cast<KVCache<M, Device>&>(state), batch,
+      static_cast<KVCache<M, Device, activation_t<Device, W>>&>(state), batch,
       [&](std::span<const int> first, std::span<const int> count) {
         return detail::extend_once(model, state, batch, first, count, observer);
       },
-      [&](std::size_t s, const float* hidden) {
+      [&](std::size_t s, const auto* hidden) {
         detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
       });
   return result;
@@ -283,9 +294,10 @@ requires(M::has_head && !M::cross_attention) Logits
 
 /// extend for one sequence: the logits after its last token.
 template <Composition M, class Device, Storage W>
-requires(M::has_head &&
-         !M::cross_attention) std::vector<float> extend(const Model<M, Device, W>& model, State<M, Device>& state,
-                                                        std::span<const std::int32_t> ids, int sequence = 0) {
+requires(M::has_head && !M::cross_attention) std::vector<float> extend(const Model<M, Device, W>& model,
+                                                                       State<M, Device, activation_t<Device, W>>& state,
+                                                                       std::span<const std::int32_t> ids,
+                                                                       int sequence = 0) {
   std::vector<int> lengths(static_cast<std::size_t>(state.sequences()), 0);
   if (sequence < 0 || sequence >= state.sequences())
     throw Error("extend", "sequence", "0 to " + std::to_string(state.sequences() - 1), std::to_string(sequence));

@@ -184,20 +184,20 @@ class Recording {
     const StackView<const float> weights(on_.matrices, numbers_.data() + table_.size(), index);
     const std::vector<PositionTables<Device>> tables(static_cast<std::size_t>(S::layer_kinds));
     Slab size;
-    plan_stack<S>(size, 1, 1, false, true);
-    std::vector<float> memory(static_cast<std::size_t>(size.used()));
+    plan_stack<S, float>(size, 1, 1, false, true);
+    std::vector<std::byte> memory(static_cast<std::size_t>(size.used()));
     Slab slab(memory.data());
-    StackActivations a = plan_stack<S>(slab, 1, 1, false, true);
+    StackActivations<float> a = plan_stack<S, float>(slab, 1, 1, false, true);
     const std::int64_t row = 0;
-    PassTokens tokens;
+    PassTokens<float> tokens;
     tokens.kv_rows = S::has_head ? &row : nullptr;
     tokens.source = on_.source;
-    PassArrays<Device> arrays;
-    const auto observer = [this](const Observed& seen) { cut(seen); };
+    PassArrays<Device, float> arrays;
+    const auto observer = [this](const Observed<float>& seen) { cut(seen); };
     Stack<S, Device, float>(on_, name_, weights, matrix(Tensor::token_embeddings), tables, nullptr)
         .forward(
-            arrays, a, static_cast<KVCache<S, Device>*>(nullptr), [&](int) { return tokens; },
-            [](int, BlockActivations&) {}, observer);
+            arrays, a, static_cast<KVCache<S, Device, float>*>(nullptr), [&](int) { return tokens; },
+            [](int, BlockActivations<float>&) {}, observer);
   }
   void head() {
     float hidden = 0, logits = 0;
@@ -206,7 +206,7 @@ class Recording {
         .logits(&logits, &hidden, 1);
     add("head", -1);
   }
-  void cut(const Observed& seen) {
+  void cut(const Observed<float>& seen) {
     if (seen.name == "embedding") add("embedding", -1);
     if (seen.name == "hidden") add("layer", seen.layer);
     if (seen.name == "final_norm") add("final norm", -1);

@@ -69,8 +69,9 @@ struct NoText {
 /// Error, before anything changes, when there are no ids, they exceed the state's capacity, or an option is out of
 /// range.
 template <Composition M, class Device, Storage W, class OnText = detail::NoText>
-Generation generate(const Model<M, Device, W>& model, State<M, Device>& state, const Tokenizer& tokenizer,
-                    std::span<const std::int32_t> ids, const GenerateOptions& options = {}, OnText&& on_text = {}) {
+Generation generate(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state,
+                    const Tokenizer& tokenizer, std::span<const std::int32_t> ids, const GenerateOptions& options = {},
+                    OnText&& on_text = {}) {
   using Clock = std::chrono::steady_clock;
   const auto seconds = [](Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();

@@ -58,6 +58,9 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   static constexpr std::string_view name = "cpu";
+  /// Activations are float whatever the weights are.
+  template <class Weight>
+  using Activation = float;
   /// How many work, the calling one included.
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 

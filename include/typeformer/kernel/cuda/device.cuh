@@ -40,6 +40,9 @@ struct SharedByOperations {
 class Device {
  public:
   static constexpr std::string_view name = "cuda";
+  /// Activations are of the type of the weights: products on tensor cores take both alike.
+  template <class Weight>
+  using Activation = Weight;
 
   /// A stream of its own on the current GPU.
   Device() : Device(nullptr) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/blas.cuh"
@@ -45,10 +46,10 @@ inline void check_linear(std::string_view operation, std::int64_t rows, int in, 
 
 }  // namespace detail
 
-/// y = x w^T + bias (+ residual), sums in float; see LinearArgs. For bf16 the bias is rounded to bf16 first.
-/// Asynchronous.
-template <Number T>
-void linear(Device& on, const LinearArgs<T, T>& a) {
+/// y = x w^T + bias (+ residual), sums in float; see LinearArgs. Y is T, or float for logits; the bias is rounded to Y
+/// first. Asynchronous.
+template <Number T, Number Y>
+requires(std::is_same_v<Y, T> || std::is_same_v<Y, float>) void linear(Device& on, const LinearArgs<T, T, Y>& a) {
   constexpr std::string_view operation = "linear";
   detail::check_linear(operation, a.rows, a.in, a.out, a.x_stride, a.y_stride);
   if (a.rows == 0) return;
@@ -62,7 +63,7 @@ void linear(Device& on, const LinearArgs<T, T>& a) {
   product.transpose_b = true;
   product.c = a.residual;
   product.c_stride = a.residual ? a.out : 0;
-  product.bias = detail::epilogue_bias<T>(on, operation, a.bias, a.out);
+  product.bias = detail::epilogue_bias<Y>(on, operation, a.bias, a.out);
   on.multiply(operation, product);
 }
 
