@@ -7,5 +7,6 @@
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
+#include "typeformer/kernel/cuda/embedding.cuh"
 #include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"

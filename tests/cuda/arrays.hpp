@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "typeformer/cuda.cuh"
@@ -38,5 +39,16 @@ class Array {
   std::size_t shift_;
   typeformer::Buffer<typeformer::cuda::Device, T> buffer_;
 };
+
+/// What a wrong call says; "none" when it says nothing.
+template <class Call>
+std::string complaint_of(Call call) {
+  try {
+    call();
+  } catch (const typeformer::Error& error) {
+    return error.what();
+  }
+  return "none";
+}
 
 }  // namespace support

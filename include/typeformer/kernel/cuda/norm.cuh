@@ -1,42 +1,17 @@
 /// norm_rows and its backward on CUDA.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/column_sums.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
-#include "typeformer/kernel/cuda/launch.cuh"
+#include "typeformer/kernel/cuda/rows.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 #include "typeformer/kernel/cuda/threads.cuh"
-#include "typeformer/kernel/cuda/tuning.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {
-
-/// Sums over the threads of a row, in the block shapes of row_shape: a warp, or the whole block (one row).
-/// `partials`: shared, one float per warp, for this sum alone.
-__device__ __forceinline__ float row_sum(float value, float* partials) {
-  value = lane_sum(value);
-  if (blockDim.x == 32) return value;
-  if (lane_index() == 0) partials[warp_index()] = value;
-  __syncthreads();
-  float sum = 0.f;
-  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += partials[warp];
-  return sum;
-}
-
-/// body(i) for every access of this thread to a row: elements i to i + elements - 1.
-template <int elements, class Body>
-__device__ __forceinline__ void for_row(int width, Body body) {
-  for (int i = thread_index() * elements; i < width; i += static_cast<int>(blockDim.x) * elements) body(i);
-}
-
-/// The row that a block's thread works on; not below `rows` when there is none left.
-__device__ __forceinline__ std::int64_t row_of(std::int64_t first) {
-  return (first + blockIdx.x) * static_cast<int>(blockDim.y) + static_cast<int>(threadIdx.y);
-}
 
 /// The factors that a norm multiplies channels i .. with.
 template <class Norm, int elements>
@@ -158,23 +133,6 @@ struct GainGradientTerms {
     return simt::widen(a.dy[at]) * norm.policy.normalize(simt::widen(a.x[at]) - mean, a.scale[row]);
   }
 };
-inline void check_rows(std::string_view operation, std::int64_t rows, int width) {
-  require(rows >= 0, operation, "rows", "0 or more", std::to_string(rows));
-  require(width > 0, operation, "width", "1 or more", std::to_string(width));
-}
-
-/// Launches `vectors` when accesses of 16 bytes are possible, else `scalars`.
-template <class Norm, class Args>
-void launch_rows(Device& on, std::string_view operation, void (*vectors)(std::int64_t, Norm, Args),
-                 void (*scalars)(std::int64_t, Norm, Args), int elements, bool aligned, const Norm& norm,
-                 const Args& a) {
-  const bool wide = aligned && a.width % elements == 0;
-  const RowShape shape = row_shape(a.width, wide ? elements : 1);
-  const std::int64_t blocks = (a.rows + shape.rows - 1) / shape.rows;
-  const BlockShape block{dim3(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows)), 0};
-  launch(on, operation, wide ? vectors : scalars, blocks, block, norm, a);
-}
-
 }  // namespace detail
 
 /// y = gain * normalize(x - mean?, scale) + bias (+ residual), row by row; see NormArgs. T is float or bf16, sums are
@@ -188,8 +146,9 @@ void norm_rows(Device& on, const Norm& norm, const NormArgs<T>& a) {
   detail::require(!Norm::has_gain || a.gain, operation, "gain", "an array, the norm has a gain", "null");
   detail::require(!Norm::has_bias || a.bias, operation, "bias", "an array, the norm has a bias", "null");
   constexpr int elements = detail::vector_elements<T>;
-  detail::launch_rows(on, operation, detail::norm_rows<Norm, elements, T>, detail::norm_rows<Norm, 1, T>, elements,
-                      detail::aligned_to_vectors(a.x, a.y, a.residual, a.gain, a.bias), norm, a);
+  const bool aligned = detail::aligned_to_vectors(a.x, a.y, a.residual, a.gain, a.bias);
+  detail::launch_rows(on, operation, detail::norm_rows<Norm, elements, T>, detail::norm_rows<Norm, 1, T>,
+                      {a.rows, a.width, elements, aligned}, norm, a);
 }
 
 /// dx from dy, and += the gradients of gain and bias (each may be null); see NormBackwardArgs. Deterministic.
@@ -208,9 +167,9 @@ void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<T>&
   if (Norm::has_bias && a.dbias)
     detail::add_column_sums(on, operation, detail::BiasGradientTerms<T>{a.dy, a.width}, a.rows, a.width, a.dbias);
   constexpr int elements = detail::vector_elements<T>;
+  const bool aligned = detail::aligned_to_vectors(a.x, a.dy, a.dx, a.gain);
   detail::launch_rows(on, operation, detail::norm_rows_backward<Norm, elements, T>,
-                      detail::norm_rows_backward<Norm, 1, T>, elements,
-                      detail::aligned_to_vectors(a.x, a.dy, a.dx, a.gain), norm, a);
+                      detail::norm_rows_backward<Norm, 1, T>, {a.rows, a.width, elements, aligned}, norm, a);
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda

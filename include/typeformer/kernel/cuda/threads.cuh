@@ -25,9 +25,15 @@ __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.
 __device__ __forceinline__ int warp_index() { return static_cast<int>(threadIdx.x / 32); }
 
 /// The sum over `lanes` neighbouring lanes (a power of two), the same in each of them.
-template <int lanes = 32>
-__device__ __forceinline__ float lane_sum(float value) {
+template <int lanes = 32, class Value>
+__device__ __forceinline__ Value lane_sum(Value value) {
   TYPEFORMER_UNROLL
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(whole_warp, value, distance);
+  return value;
+}
+/// The same where only the launch knows how many lanes.
+template <class Value>
+__device__ __forceinline__ Value lane_sum(Value value, int lanes) {
   for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(whole_warp, value, distance);
   return value;
 }

@@ -28,6 +28,77 @@ constexpr std::int64_t rows_per_slab(std::int64_t rows) {
   return even < 32 ? 32 : even;
 }
 
+// --- embeddings -----------------------------------------------------------------------------------------------------
+
+/// gather_rows_backward: a block adds up `columns` columns of one row of the table, an access of each thread wide.
+struct GatherBackwardShape {
+  int threads = 128;
+  int columns = 128;
+  int blocks = 1;  ///< of a row
+};
+inline constexpr int gather_indices_per_thread = 8;  ///< looked at between two barriers
+inline constexpr int gather_most_threads = 256;
+constexpr GatherBackwardShape gather_backward_shape(int width, int elements) {
+  const int accesses = (width + elements - 1) / elements;
+  const int threads = accesses <= 128 ? 128 : gather_most_threads;  // also few columns have all indices to look at
+  return {threads, threads * elements, (accesses + threads - 1) / threads};
+}
+
+// --- heads ----------------------------------------------------------------------------------------------------------
+
+inline constexpr int heads_threads = 128;      ///< of a block
+inline constexpr int largest_head_dim = 256;
+inline constexpr int scalar_head_slots = 4;    ///< pairs of a lane where accesses have one element
+inline constexpr int all_heads_most_threads = 512;
+
+/// What prepare_heads works on; `elements`: of a thread's access.
+struct HeadsSizes {
+  std::int64_t tokens = 0;
+  int heads = 1, kv_heads = 1, head_dim = 1, elements = 1;
+};
+/// Lanes that share a head: one for each two accesses, as far as a warp reaches.
+constexpr int heads_lanes(const HeadsSizes& sizes) {
+  const int slots = (sizes.head_dim + 2 * sizes.elements - 1) / (2 * sizes.elements);
+  int lanes = 1;
+  while (lanes < slots && lanes < 32) lanes *= 2;
+  return lanes;
+}
+/// Threads of a token's block where statistics go over all heads: two heads of q, k or v for each group of lanes.
+constexpr int all_heads_threads(const HeadsSizes& sizes) {
+  const std::int64_t wanted = (std::int64_t{sizes.heads} + 2 * sizes.kv_heads + 1) / 2 * heads_lanes(sizes);
+  int threads = 32;
+  while (threads < wanted && threads < all_heads_most_threads) threads *= 2;
+  return threads;
+}
+
+/// `lanes` neighboring threads of a block share a head; the block goes through `tokens` tokens and `heads` heads of
+/// each, which share the angles.
+struct HeadsShape {
+  int lanes = 32;
+  int heads = 1;
+  std::int64_t tokens = 4;
+  constexpr int groups() const { return heads_threads / lanes; }
+};
+/// As many heads share angles as leave blocks enough to fill a GPU.
+constexpr HeadsShape heads_shape(const HeadsSizes& sizes) {
+  HeadsShape shape{heads_lanes(sizes), 8, 0};
+  shape.tokens = shape.groups();
+  const std::int64_t slabs = (sizes.tokens + shape.tokens - 1) / shape.tokens;
+  const std::int64_t heads = std::int64_t{sizes.heads} + 2 * sizes.kv_heads;
+  while (shape.heads > 1 && slabs * heads < 2048 * shape.heads) shape.heads /= 2;
+  return shape;
+}
+/// The backward's: with gradients of gains a block sums over several tokens, so that the partial sums stay few; each
+/// head its own where gains are (`own_gain`).
+constexpr HeadsShape heads_backward_shape(const HeadsSizes& sizes, bool sums, bool own_gain) {
+  HeadsShape shape = heads_shape(sizes);
+  if (!sums) return shape;
+  if (own_gain) shape.heads = 1;
+  const std::int64_t groups = shape.groups(), each = (sizes.tokens + 256 * groups - 1) / (256 * groups);
+  shape.tokens = groups * (each < 4 ? 4 : each);
+  return shape;
+}
+
 // --- attention ------------------------------------------------------------------------------------------------------
 
 /// A block keeps `rows` rows and walks over tiles of `columns` rows of the other side, `depth` channels wide.
