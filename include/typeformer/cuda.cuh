@@ -8,5 +8,6 @@
 #include "typeformer/kernel/cuda/attention.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/embedding.cuh"
+#include "typeformer/kernel/cuda/feedforward.cuh"
 #include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"

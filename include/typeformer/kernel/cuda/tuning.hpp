@@ -46,9 +46,9 @@ constexpr GatherBackwardShape gather_backward_shape(int width, int elements) {
 
 // --- heads ----------------------------------------------------------------------------------------------------------
 
-inline constexpr int heads_threads = 128;      ///< of a block
+inline constexpr int heads_threads = 128;  ///< of a block
 inline constexpr int largest_head_dim = 256;
-inline constexpr int scalar_head_slots = 4;    ///< pairs of a lane where accesses have one element
+inline constexpr int scalar_head_slots = 4;  ///< pairs of a lane where accesses have one element
 inline constexpr int all_heads_most_threads = 512;
 
 /// What prepare_heads works on; `elements`: of a thread's access.
@@ -97,6 +97,24 @@ constexpr HeadsShape heads_backward_shape(const HeadsSizes& sizes, bool sums, bo
   const std::int64_t groups = shape.groups(), each = (sizes.tokens + 256 * groups - 1) / (256 * groups);
   shape.tokens = groups * (each < 4 ? 4 : each);
   return shape;
+}
+
+// --- feed-forward ---------------------------------------------------------------------------------------------------
+
+/// A block works on a piece of a row, an access of each thread, so that one row keeps many blocks busy; or on whole
+/// narrow rows, a warp each.
+struct ActivationShape {
+  int threads = 32;  ///< that share a row
+  int rows = 4;
+  int pieces = 1;  ///< of a row
+};
+inline constexpr int activation_most_threads = 256;
+constexpr ActivationShape activation_shape(int width, int elements) {
+  const int accesses = (width + elements - 1) / elements;
+  if (accesses <= 128) return {32, 4, 1};
+  const int pieces = (accesses + activation_most_threads - 1) / activation_most_threads;
+  const int even = (accesses + pieces - 1) / pieces;
+  return {(even + 31) / 32 * 32, 1, pieces};
 }
 
 // --- attention ------------------------------------------------------------------------------------------------------
