@@ -84,17 +84,16 @@ Verdict sizes_differ(const std::string& name, const A& judge, const B& other) {
 
 }  // namespace detail
 
-/// Norm over the whole tensor: |ours - judge| <= 2 |naive - judge| + floor. Arguments: vectors or spans of numbers.
-template <class Judge, class Naive, class Ours>
-Verdict compare(const std::string& name, const Judge& judge, const Naive& naive, const Ours& ours,
-                const Rounding& rounding) {
-  if (judge.size() != naive.size()) return detail::sizes_differ(name, judge, naive);
+/// The same where the naive code's error is known, not its result: |ours - judge| <= 2 naive_error + floor.
+template <class Judge, class Ours>
+Verdict compare_error(const std::string& name, const Judge& judge, double naive_error, const Ours& ours,
+                      const Rounding& rounding) {
   if (judge.size() != ours.size()) return detail::sizes_differ(name, judge, ours);
   Verdict verdict;
-  std::size_t worst = 0, ignored = 0;
+  std::size_t worst = 0;
   const double magnitude = rounding.magnitude > 0 ? rounding.magnitude : detail::largest(judge);
   verdict.error = detail::distance(ours, judge, worst);
-  verdict.naive_error = detail::distance(naive, judge, ignored);
+  verdict.naive_error = naive_error;
   verdict.floor = floor_factor * rounding.roundoff * std::sqrt(static_cast<double>(rounding.terms)) * magnitude *
                   std::sqrt(static_cast<double>(judge.size()));
   verdict.bound = 2 * verdict.naive_error + verdict.floor;
@@ -107,6 +106,15 @@ Verdict compare(const std::string& name, const Judge& judge, const Naive& naive,
                      detail::number(static_cast<double>(ours[worst])) + ", judge " +
                      detail::number(static_cast<double>(judge[worst]));
   return verdict;
+}
+
+/// Norm over the whole tensor: |ours - judge| <= 2 |naive - judge| + floor. Arguments: vectors or spans of numbers.
+template <class Judge, class Naive, class Ours>
+Verdict compare(const std::string& name, const Judge& judge, const Naive& naive, const Ours& ours,
+                const Rounding& rounding) {
+  if (judge.size() != naive.size()) return detail::sizes_differ(name, judge, naive);
+  std::size_t ignored = 0;
+  return compare_error(name, judge, detail::distance(naive, judge, ignored), ours, rounding);
 }
 
 /// Largest logit difference that tiny f32 models may have, relative to the largest logit: 1e-4 would hide GELU's two

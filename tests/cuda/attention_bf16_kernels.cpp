@@ -22,7 +22,7 @@ std::string complaint(const std::string& what) {
   AttendBackwardArgs<bf16> b;
   b.dk = b.dv = rows.data();
   AttendArgs<bf16>& a = b.forward;
-  a.segments = segments;
+  a.segments = a.host_segments = segments;
   a.segment_count = 2;
   a.heads = what == "heads" ? 3 : 2;
   a.kv_heads = what == "heads" ? 2 : 1;

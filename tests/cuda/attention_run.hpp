@@ -42,13 +42,14 @@ struct Arrays {
       : q(on, in.q, p.shift), k(on, in.k, p.shift), v(on, in.v, p.shift), d_o(on, in.d_o, p.shift),
         o(on, in.q.size(), p.shift), dq(on, in.q.size(), p.shift), dk(on, gradient_size(p), p.shift),
         dv(on, gradient_size(p), p.shift), lse(on, static_cast<std::size_t>(p.query_rows * p.heads)),
-        dtable(on, in.dtable_before), segments(segments_of(p)) {}
+        dtable(on, in.dtable_before), host_segments(segments_of(p)), segments(on, host_segments) {}
   static std::size_t gradient_size(const Problem& p) {
     return static_cast<std::size_t>(p.key_rows * p.kv_heads * p.head_dim);
   }
   Array<T> q, k, v, d_o, o, dq, dk, dv;
   Array<float> lse, dtable;
-  std::vector<typeformer::Segment> segments;
+  std::vector<typeformer::Segment> host_segments;
+  typeformer::Buffer<typeformer::cuda::Device, typeformer::Segment> segments;
 };
 
 template <class T, class Mask, class Score>
@@ -62,7 +63,8 @@ Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& sc
   a.v = arrays.v.data();
   a.lse = arrays.lse.data();
   a.segments = arrays.segments.data();
-  a.segment_count = static_cast<int>(arrays.segments.size());
+  a.host_segments = arrays.host_segments.data();
+  a.segment_count = static_cast<int>(arrays.host_segments.size());
   a.heads = p.heads;
   a.kv_heads = p.kv_heads;
   a.head_dim = p.head_dim;

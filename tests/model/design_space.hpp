@@ -24,7 +24,8 @@ void check(const reference::Network& network) {
   const LossOptions ours{static_cast<float>(options.z_loss), static_cast<float>(options.label_smoothing)};
   const auto judge = harness::judged(network.config, parameters, network.batch, options);
   const auto naive = harness::judged<float>(network.config, parameters, network.batch, options);
-  harness::count_deviations(judge, naive, harness::run(model, in, ours), harness::longest_sum<M>(in), true);
+  harness::count_deviations(judge, naive, harness::run(model, in, ours),
+                            harness::longest_sum(network.config, network.batch), true);
 }
 template <class M>
 void check(const std::string& name) {

@@ -65,15 +65,21 @@ inline int count_deviations(const Results& judge, const Results& naive, const Re
 
 /// The longest sum behind one number of a tiny model: tokens of the batch for gradients, d_ff or d_model for
 /// activations.
-template <class M>
-std::size_t longest_sum(const Inputs& in) {
-  const auto widest = [] {
-    if constexpr (two_stacks<M>)
-      return std::max(M::Decoder::dims.d_ff, M::Decoder::dims.d_model);
-    else
-      return std::max(M::dims.d_ff, M::dims.d_model);
-  }();
-  return std::max(static_cast<std::size_t>(widest), in.target.ids.size());
+inline std::size_t longest_sum(const reference::Config& config, const reference::Batch& batch) {
+  std::size_t tokens = 0;
+  for (const reference::Sequence& sequence : batch) tokens += sequence.ids.size();
+  return std::max({config.d_model, config.stack.ffn.width, tokens});
+}
+
+/// The judge's logits at the positions that chose each token, from one pass over prompt and answer.
+inline std::vector<double> judged_steps(const reference::Golden& golden,
+                                        const reference::Parameters<double>& parameters,
+                                        const std::vector<std::int32_t>& answer) {
+  reference::Sequence whole = golden.batch[0];
+  const std::size_t prompt = whole.ids.size();
+  whole.ids.insert(whole.ids.end(), answer.begin(), answer.end() - 1);
+  const auto logits = reference::forward(golden.config, parameters, {whole})[0].logits;
+  return {logits.row(prompt - 1), logits.row(prompt - 1) + answer.size() * logits.columns()};
 }
 
 struct GoldenCase {
@@ -90,7 +96,7 @@ template <class M>
 int deviations(const GoldenCase& c, bool report = false) {
   cpu::Device device(2);
   const auto model = model_of<M>(device, c.golden.parameters);
-  return count_deviations(c.judge, c.hf, run(model, c.in), longest_sum<M>(c.in), report);
+  return count_deviations(c.judge, c.hf, run(model, c.in), longest_sum(c.golden.config, c.golden.batch), report);
 }
 
 }  // namespace harness

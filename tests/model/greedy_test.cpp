@@ -12,15 +12,6 @@ namespace {
 
 using namespace typeformer;
 
-/// The judge's logits at the positions that chose each token, from one pass over prompt and answer.
-std::vector<double> judged(const reference::Golden& golden, const std::vector<std::int32_t>& answer) {
-  reference::Sequence whole = golden.batch[0];
-  const std::size_t prompt = whole.ids.size();
-  whole.ids.insert(whole.ids.end(), answer.begin(), answer.end() - 1);
-  const auto logits = reference::forward(golden.config, golden.parameters, {whole})[0].logits;
-  return {logits.row(prompt - 1), logits.row(prompt - 1) + answer.size() * logits.columns()};
-}
-
 template <class M>
 void check(const std::string& folder) {
   const auto golden = reference::load_golden(harness::golden_folder(folder));
@@ -32,8 +23,8 @@ void check(const std::string& folder) {
   std::vector<std::int32_t> ids;
   const auto rows = harness::decode(model, golden.batch[0], expected_ids.size(), ids);
   REQUIRE(ids == std::vector<std::int32_t>(expected_ids.begin(), expected_ids.end()));
-  const auto exact = judged(golden, ids);
-  const auto terms = harness::longest_sum<M>(harness::inputs_of({golden.batch[0]}));
+  const auto exact = harness::judged_steps(golden, golden.parameters, ids);
+  const auto terms = harness::longest_sum(golden.config, {golden.batch[0]});
   const auto verdict = tolerance::compare("greedy.logits", exact, expected_logits, rows, {.terms = terms});
   CHECK_MESSAGE(verdict.ok, verdict.message);
   const std::size_t vocab = exact.size() / ids.size();

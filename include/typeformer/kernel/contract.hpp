@@ -192,7 +192,8 @@ struct AttendArgs {
   const T* k = nullptr;               ///< [cache rows, kv_heads * head_dim]
   const T* v = nullptr;               ///< likewise
   float* lse = nullptr;               ///< [tokens, heads] log-sum-exp of the scores, kept for the backward, or null
-  const Segment* segments = nullptr;  ///< [segment_count], in host memory
+  const Segment* segments = nullptr;  ///< [segment_count]
+  const Segment* host_segments = nullptr;  ///< the same in host memory: how much work there is, known before it runs
   int segment_count = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t kv_stride = 0;  ///< elements between rows of k and v; 0: kv_heads * head_dim

@@ -72,7 +72,11 @@ struct GivesGatherRows {
   static constexpr bool given() {
     if constexpr (FormulaPosition<policy_t<S::position>>)
       if (!requires(D & on, const GatherArgs<activation_t<D, W>, float>& a) { gather_rows(on, a); }) return false;
-    return requires(D & on, const GatherArgs<activation_t<D, W>, W>& a) { gather_rows(on, a); };
+    using A = activation_t<D, W>;
+    return requires(D & on, const GatherArgs<A, W>& tokens, const GatherArgs<A, A>& last_rows) {
+      gather_rows(on, tokens);
+      gather_rows(on, last_rows);
+    };
   }
   template <bool passed>
   struct explain {

@@ -9,16 +9,23 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
+/// The segments of a pass, in both memories.
+struct PassSegments {
+  std::span<const Segment> on_host{};
+  const Segment* on_device = nullptr;
+  int count() const { return static_cast<int>(on_host.size()); }
+};
+
 /// The tokens of a pass whose activations are of type A, as the layers of one kind see them. Pointers are to the
-/// device's memory, segments to the host's.
+/// device's memory.
 template <class A>
 struct PassTokens {
   std::int64_t tokens = 0;
   const std::int32_t* positions = nullptr;  // [T]
   const std::int64_t* kv_rows = nullptr;    // [T] rows of the cache; null: keys lie beside the queries
-  std::span<const Segment> segments{};
+  PassSegments segments{};
   std::int64_t source_tokens = 0;  // S: tokens of the encoder, 0 without one
-  std::span<const Segment> cross_segments{};
+  PassSegments cross_segments{};
   const A* source = nullptr;  // [S, d_model] the encoder's output; null when the cache has its keys and values
 };
 
@@ -143,8 +150,9 @@ class Block {
             .k = a_.k,
             .v = a_.v,
             .lse = a_.lse,
-            .segments = pass_.segments.data(),
-            .segment_count = static_cast<int>(pass_.segments.size()),
+            .segments = pass_.segments.on_device,
+            .host_segments = pass_.segments.on_host.data(),
+            .segment_count = pass_.segments.count(),
             .heads = L::heads,
             .kv_heads = L::kv_heads,
             .head_dim = L::head_dim};
@@ -155,8 +163,9 @@ class Block {
             .k = a_.cross_k,
             .v = a_.cross_v,
             .lse = a_.cross_lse,
-            .segments = pass_.cross_segments.data(),
-            .segment_count = static_cast<int>(pass_.cross_segments.size()),
+            .segments = pass_.cross_segments.on_device,
+            .host_segments = pass_.cross_segments.on_host.data(),
+            .segment_count = pass_.cross_segments.count(),
             .heads = L::heads,
             .kv_heads = L::kv_heads,
             .head_dim = L::head_dim};

@@ -49,6 +49,7 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device, A> {
   detail::PassArrays<Device, A>& pass() { return pass_; }
   detail::PassMemory<Device>& memory() { return memory_; }
   detail::PassMemory<Device>& logits() { return logits_; }
+  recording_t<Device>& recording() { return recording_; }
 
  private:
   std::vector<int> source_lengths_;
@@ -56,6 +57,7 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device, A> {
   std::vector<Buffer<Device, A>> source_keys_, source_values_;
   detail::PassArrays<Device, A> pass_;
   detail::PassMemory<Device> memory_, logits_;
+  recording_t<Device> recording_;
 };
 
 template <class M, class Device, class W>
@@ -75,23 +77,6 @@ Stack<typename M::Decoder, Device, W> decoder_of(const Model<M, Device, W>& mode
   return {model, "decoder.", model.tables(), model.position_rows()};
 }
 
-/// Where the queries of each target sequence find the keys of its source.
-inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std::span<const int> target_lengths,
-                                           std::span<const int> source_lengths) {
-  std::vector<Segment> segments;
-  std::int64_t key_row = 0;
-  std::size_t next = 0;
-  for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
-    const Segment target = target_lengths[s] > 0 ? targets[next++] : Segment{};  // without queries: keys to be zeroed
-    segments.push_back({.query_row = target.query_row,
-                        .key_row = key_row,
-                        .queries = target.queries,
-                        .keys = source_lengths[s],
-                        .first_position = target.first_position});
-  }
-  return segments;
-}
-
 inline void check_pair(std::string_view operation, const Batch& source, const Batch& target) {
   if (source.lengths.size() != target.lengths.size())
     throw Error(operation, "target", std::to_string(source.lengths.size()) + " sequences, one per source",
@@ -104,12 +89,10 @@ struct PairPass {
   PassArrays<Device, A> source, target;
   PassMemory<Device> source_memory, target_memory;
   StackActivations<A> encoder, decoder;
-  std::vector<Segment> cross;
 
   PassTokens<A> target_of_kind(int kind) const {
     PassTokens<A> tokens = target.of_kind(kind);
     tokens.source_tokens = source.tokens();
-    tokens.cross_segments = cross;
     tokens.source = encoder.normed;
     return tokens;
   }
@@ -124,8 +107,7 @@ struct PairPass {
     check_positions<Encoder>(operation, from);
     check_positions<Decoder>(operation, to);
     source.set(model.device(), from, Encoder::layer_kinds);
-    target.set(model.device(), to, Decoder::layer_kinds);
-    cross = cross_segments(target.segments(0), to.lengths, from.lengths);
+    target.set(model.device(), to, Decoder::layer_kinds, from.lengths);
     encoder = stack_activations<Encoder, A>(model.device(), source_memory, source.tokens(), 0, keep, false);
     decoder =
         stack_activations<Decoder, A>(model.device(), target_memory, target.tokens(), source.tokens(), keep, false);
@@ -236,57 +218,35 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, act
     });
 }
 
-namespace detail {
-
-/// One pass of target tokens through the decoder's cache.
-template <class M, class Device, class W, class Observer>
-StackActivations<activation_t<Device, W>> extend_once(const Model<M, Device, W>& model,
-                                                      EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
-                                                      const Batch& batch, std::span<const int> first,
-                                                      std::span<const int> count, Observer& observer) {
-  using Decoder = typename M::Decoder;
-  using A = activation_t<Device, W>;
-  auto& pass = state.pass();
-  pass.set(model.device(), batch, first, count, state);
-  const auto cross = cross_segments(pass.segments(0), count, state.source_lengths());
-  auto a = stack_activations<Decoder, A>(model.device(), state.memory(), pass.tokens(), 0, false, true);
-  const auto per_kind = [&](int kind) {
-    PassTokens<A> tokens = pass.of_kind(kind);
-    tokens.source_tokens = state.source_tokens();
-    tokens.cross_segments = cross;
-    return tokens;
-  };
-  const auto cached_source = [&](int layer, BlockActivations<A>& block) {
-    block.cross_k = state.source_keys(layer);
-    block.cross_v = state.source_values(layer);
-  };
-  decoder_of(model).forward(pass, a, static_cast<KVCache<Decoder, Device, A>*>(&state), per_kind, cached_source,
-                            observer);
-  return a;
-}
-
-}  // namespace detail
-
 /// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
               const Batch& batch, Observer&& observer = {}) {
   using Decoder = typename M::Decoder;
-  constexpr int vocab = Decoder::dims.vocab;
+  using A = activation_t<Device, W>;
   detail::check_device("extend", model, state);
   for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
     if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
       throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
-  Logits result{std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(vocab)),
-                vocab};
-  detail::extend_in_chunks(
-      static_cast<KVCache<Decoder, Device, activation_t<Device, W>>&>(state), batch,
-      [&](std::span<const int> first, std::span<const int> count) {
-        return detail::extend_once(model, state, batch, first, count, observer);
-      },
-      [&](std::size_t s, const auto* hidden) {
-        detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
-      });
+  Logits result = detail::no_logits<Decoder>(state);
+  KVCache<Decoder, Device, A>& cache = state;
+  detail::extend_in_chunks(cache, batch, [&](auto first, auto count) {
+    state.pass().set(model.device(), batch, first, count, cache, state.source_lengths());
+    const auto per_kind = [&](int kind) {
+      detail::PassTokens<A> tokens = state.pass().of_kind(kind);
+      tokens.source_tokens = state.source_tokens();
+      return tokens;
+    };
+    const auto cached_source = [&](int layer, detail::BlockActivations<A>& block) {
+      block.cross_k = state.source_keys(layer);
+      block.cross_v = state.source_values(layer);
+    };
+    const auto forward = [&](detail::StackActivations<A>& a) {
+      detail::decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
+    };
+    detail::extend_pass(detail::head_of(model), state, {model.weights().matrices().data(), state.source_keys(0)},
+                        forward, result, observer);
+  });
   return result;
 }
 

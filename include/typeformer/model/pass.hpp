@@ -1,7 +1,9 @@
 /// The tokens of one pass in the device's memory, and where each kind of layer finds their keys.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -11,21 +13,59 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::detail {
 
-/// Copies values to a buffer, which grows when they do not fit.
-template <class Device, class T>
-T* fill(Device& on, Buffer<Device, T>& buffer, const std::vector<T>& values) {
-  if (buffer.size() < values.size()) buffer = Buffer<Device, T>(on, values.size());
-  buffer.upload(values);
-  return buffer.data();
+/// Lists that go to the device's memory in one copy; reused from pass to pass.
+template <class Device>
+class PackedLists {
+ public:
+  void clear() { bytes_.clear(); }
+  /// Appends a list; at() finds it by what this returns.
+  template <class T>
+  std::size_t add(const std::vector<T>& list) {
+    const std::size_t begin = (bytes_.size() + 15) / 16 * 16, bytes = list.size() * sizeof(T);
+    bytes_.resize(begin + bytes);
+    if (bytes) std::memcpy(bytes_.data() + begin, list.data(), bytes);
+    return begin;
+  }
+  void upload(Device& on) {
+    if (on_device_.size() < bytes_.size())
+      on_device_ = Buffer<Device, std::byte>(on, bytes_.size() + bytes_.size() / 2);
+    on_device_.upload(bytes_);
+  }
+  template <class T>
+  const T* at(std::size_t begin) const {
+    return reinterpret_cast<const T*>(on_device_.data() + begin);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  Buffer<Device, std::byte> on_device_;
+};
+
+/// Where the queries of each target sequence find the keys of its source.
+inline std::vector<Segment> cross_segments(std::span<const Segment> targets, std::span<const int> target_lengths,
+                                           std::span<const int> source_lengths) {
+  std::vector<Segment> segments;
+  std::int64_t key_row = 0;
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < source_lengths.size(); key_row += source_lengths[s], ++s) {
+    const Segment target = target_lengths[s] > 0 ? targets[next++] : Segment{};  // without queries: keys to be zeroed
+    segments.push_back({.query_row = target.query_row,
+                        .key_row = key_row,
+                        .queries = target.queries,
+                        .keys = source_lengths[s],
+                        .first_position = target.first_position});
+  }
+  return segments;
 }
 
 /// Ids, positions and segments of the tokens of a pass with activations of type A; reused from pass to pass.
 template <class Device, class A>
 class PassArrays {
  public:
-  /// Tokens of sequences that start at position 0 and keep their keys beside their queries.
-  void set(Device& on, const Batch& batch, int kinds) {
-    begin(batch.ids.size());
+  /// Tokens of sequences that start at position 0 and keep their keys beside their queries. `source_lengths`: of the
+  /// encoded source that each sequence reads, if any.
+  void set(Device& on, const Batch& batch, int kinds, std::span<const int> source_lengths = {}) {
+    begin();
     ids_.assign(batch.ids.begin(), batch.ids.end());
     Segment segment;
     for (std::size_t s = 0; s < batch.lengths.size(); ++s) {
@@ -38,14 +78,15 @@ class PassArrays {
       segment.key_row += length;
     }
     segments_.resize(static_cast<std::size_t>(kinds), segments_[0]);
+    cross_ = cross_segments(segments_[0], batch.lengths, source_lengths);
     upload(on);
   }
 
   /// Tokens first[s] .. first[s] + count[s] - 1 of each sequence of the batch, appended to what the cache holds.
   template <class S>
   void set(Device& on, const Batch& batch, std::span<const int> first, std::span<const int> count,
-           const KVCache<S, Device, A>& cache) {
-    begin(0);
+           const KVCache<S, Device, A>& cache, std::span<const int> source_lengths = {}) {
+    begin();
     segments_.resize(S::layer_kinds);
     kv_rows_.resize(S::layer_kinds);
     std::size_t begins = 0;
@@ -56,31 +97,36 @@ class PassArrays {
       append(s, count[index], batch.mask_data.empty() ? MaskData{} : batch.mask_data[index], cache);
       const auto from = batch.ids.begin() + static_cast<std::ptrdiff_t>(begins) + first[index];
       ids_.insert(ids_.end(), from, from + count[index]);
+      if (first[index] + count[index] == batch.lengths[index]) {
+        finished_.push_back(s);
+        last_rows_.push_back(static_cast<std::int32_t>(ids_.size()) - 1);
+      }
     }
+    cross_ = cross_segments(segments_[0], count, source_lengths);
     upload(on);
-    rows_on_device_.resize(kv_rows_.size());
-    for (std::size_t kind = 0; kind < kv_rows_.size(); ++kind) fill(on, rows_on_device_[kind], kv_rows_[kind]);
   }
 
-  const std::int32_t* ids() const { return ids_on_device_.data(); }
-  const std::int32_t* positions() const { return positions_on_device_.data(); }
+  const std::int32_t* ids() const { return lists_.template at<std::int32_t>(ids_at_); }
+  const std::int32_t* positions() const { return lists_.template at<std::int32_t>(positions_at_); }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
-  std::span<const Segment> segments(int kind) const { return segments_[static_cast<std::size_t>(kind)]; }
+  /// The sequences of the cache whose last token is in this pass, and the rows of these tokens.
+  std::span<const int> finished() const { return finished_; }
+  const std::int32_t* last_rows() const { return lists_.template at<std::int32_t>(last_rows_at_); }
 
-  /// The pass as layers of a kind see it, without an encoder.
+  /// The pass as layers of a kind see it, without an encoder's output.
   PassTokens<A> of_kind(int kind) const {
     const auto index = static_cast<std::size_t>(kind);
     return {.tokens = tokens(),
             .positions = positions(),
-            .kv_rows = kv_rows_.empty() ? nullptr : rows_on_device_[index].data(),
-            .segments = segments(kind)};
+            .kv_rows = kv_rows_.empty() ? nullptr : lists_.template at<std::int64_t>(kv_rows_at_[index]),
+            .segments = {segments_[index], lists_.template at<Segment>(segments_at_[index])},
+            .cross_segments = {cross_, lists_.template at<Segment>(cross_at_)}};
   }
 
  private:
-  void begin(std::size_t tokens) {
-    ids_.clear();
-    positions_.clear();
-    positions_.reserve(tokens);
+  void begin() {
+    for (auto* list : {&ids_, &positions_, &last_rows_}) list->clear();
+    finished_.clear();
     kv_rows_.clear();
     segments_.assign(1, {});
   }
@@ -103,15 +149,26 @@ class PassArrays {
     }
   }
   void upload(Device& on) {
-    fill(on, ids_on_device_, ids_);
-    fill(on, positions_on_device_, positions_);
+    lists_.clear();
+    ids_at_ = lists_.add(ids_);
+    positions_at_ = lists_.add(positions_);
+    last_rows_at_ = lists_.add(last_rows_);
+    cross_at_ = lists_.add(cross_);
+    segments_at_.clear();
+    for (const auto& segments : segments_) segments_at_.push_back(lists_.add(segments));
+    kv_rows_at_.clear();
+    for (const auto& rows : kv_rows_) kv_rows_at_.push_back(lists_.add(rows));
+    lists_.upload(on);
   }
 
-  std::vector<std::int32_t> ids_, positions_;
-  std::vector<std::vector<std::int64_t>> kv_rows_;
+  std::vector<std::int32_t> ids_, positions_, last_rows_;
+  std::vector<int> finished_;
+  std::vector<std::vector<std::int64_t>> kv_rows_;  // by kind of layer, as the segments
   std::vector<std::vector<Segment>> segments_;
-  Buffer<Device, std::int32_t> ids_on_device_, positions_on_device_;
-  std::vector<Buffer<Device, std::int64_t>> rows_on_device_;
+  std::vector<Segment> cross_;
+  PackedLists<Device> lists_;
+  std::size_t ids_at_ = 0, positions_at_ = 0, last_rows_at_ = 0, cross_at_ = 0;  // in lists_, and so the next two
+  std::vector<std::size_t> segments_at_, kv_rows_at_;
 };
 
 /// A slab that grows: the memory of a pass.

@@ -5,6 +5,11 @@
 /// One line per step, with the shape at its end, is in Stack::forward (stack.hpp) and Block::forward (block.hpp); for
 /// training the same list upward. T: tokens of all sequences of a batch together.
 #pragma once
+#include <bit>
+#include <initializer_list>
+#include <type_traits>
+
+#include "typeformer/kernel/recording.hpp"
 #include "typeformer/model/head.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
@@ -39,10 +44,12 @@ class State : public KVCache<M, Device, A> {
   detail::PassArrays<Device, A>& pass() { return pass_; }
   detail::PassMemory<Device>& memory() { return memory_; }
   detail::PassMemory<Device>& logits() { return logits_; }
+  recording_t<Device>& recording() { return recording_; }
 
  private:
   detail::PassArrays<Device, A> pass_;
   detail::PassMemory<Device> memory_, logits_;
+  recording_t<Device> recording_;
 };
 
 template <class M, class Device, class W>
@@ -190,20 +197,6 @@ requires(M::has_head &&
 
 namespace detail {
 
-/// One pass of tokens first[s] .. first[s] + count[s] - 1 of each sequence through the cache.
-template <class M, class Device, class W, class Observer>
-StackActivations<activation_t<Device, W>> extend_once(const Model<M, Device, W>& model,
-                                                      State<M, Device, activation_t<Device, W>>& state,
-                                                      const Batch& batch, std::span<const int> first,
-                                                      std::span<const int> count, Observer& observer) {
-  auto& pass = state.pass();
-  pass.set(model.device(), batch, first, count, state);
-  auto a = stack_activations<M, activation_t<Device, W>>(model.device(), state.memory(), pass.tokens(), 0, false, true);
-  const auto per_kind = [&](int kind) { return pass.of_kind(kind); };
-  stack_of(model).forward(pass, a, &state, per_kind, no_source, observer);
-  return a;
-}
-
 /// A state lies in the memory of one device object.
 template <class M, class Device, class W, class S, class A>
 void check_device(std::string_view operation, const Model<M, Device, W>& model, const KVCache<S, Device, A>& cache) {
@@ -234,36 +227,85 @@ void check_extend(const KVCache<S, Device, A>& cache, const Batch& batch) {
   }
 }
 
-/// Reads a batch into a cache, chunk by chunk: once(first, count) runs one pass and gives its activations; after a
-/// sequence's last token finish(sequence, hidden row) is called.
-template <class S, class Device, class A, class Once, class Finish>
-void extend_in_chunks(KVCache<S, Device, A>& cache, const Batch& batch, const Once& once, const Finish& finish) {
+/// Reads a batch into a cache, chunk by chunk: once(first, count) runs the pass of tokens first[s] .. first[s] +
+/// count[s] - 1 of each sequence.
+template <class S, class Device, class A, class Once>
+void extend_in_chunks(KVCache<S, Device, A>& cache, const Batch& batch, const Once& once) {
   check_extend(cache, batch);
   const auto sequences = static_cast<std::size_t>(cache.sequences());
   std::vector<int> first(sequences, 0), count(sequences);
   for (;;) {
     for (std::size_t s = 0; s < sequences; ++s) count[s] = std::min(batch.lengths[s] - first[s], cache.chunk());
     if (std::all_of(count.begin(), count.end(), [](int n) { return n == 0; })) return;
-    const StackActivations<A> a = once(first, count);  // [T, d_model]
-    const A* hidden = a.normed;
+    once(std::span<const int>(first), std::span<const int>(count));
     for (std::size_t s = 0; s < sequences; ++s) {
       cache.advance(static_cast<int>(s), count[s]);
       first[s] += count[s];
-      hidden += std::int64_t{count[s]} * S::dims.d_model;
-      if (count[s] > 0 && first[s] == batch.lengths[s]) finish(s, hidden - S::dims.d_model);
     }
   }
 }
 
-/// The logits after one hidden row, to row s of `result`.
-template <class S, class Device, class W, class Observer>
-void finish_row(Device& on, Head<S, Device, W> head, PassMemory<Device>& memory, const activation_t<Device, W>* hidden,
-                std::size_t s, Logits& result, Observer& observer) {
-  constexpr auto vocab = static_cast<std::size_t>(S::dims.vocab);
-  auto* logits = reinterpret_cast<float*>(memory.bytes(on, std::int64_t{S::dims.vocab} * sizeof(float)));
-  head.logits(logits, hidden, 1);  // [1, vocab]
-  observer(Observed<float>{"", "logits", -1, logits, 1, S::dims.vocab});
-  on.download(result.values.data() + s * vocab, logits, vocab * sizeof(float));
+/// What must be the same for two passes of one token per sequence to be the same operations: the memory they work in,
+/// and roughly how long the longest sequence is, by which a device may choose its launches.
+template <class State>
+std::vector<std::int64_t> recording_key(State& state, std::span<const void* const> memory) {
+  std::vector<std::int64_t> key{state.pass().tokens()};
+  for (const void* at : memory) key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(at)));
+  int longest = 0;
+  for (int s = 0; s < state.sequences(); ++s) longest = std::max(longest, state.length(s));
+  key.push_back(std::bit_width(static_cast<unsigned>(longest)));
+  return key;
+}
+
+/// Runs a pass through the cache of a state of stack S and puts the logits of the sequences that end in it to their
+/// rows of `result`. forward(activations) is the stack's part, and reads weights and a source at `from`. Passes of one
+/// token per sequence are recorded, unless somebody observes them.
+template <class S, class Device, class W, class State, class Forward, class Observer>
+void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<const void*> from, const Forward& forward,
+                 Logits& result, Observer& observer) {
+  using A = activation_t<Device, W>;
+  constexpr int vocab = S::dims.vocab, d_model = S::dims.d_model;
+  Device& on = state.device();
+  const auto& pass = state.pass();
+  const auto last = static_cast<std::int64_t>(pass.finished().size());
+  StackActivations<A> a = stack_activations<S, A>(on, state.memory(), pass.tokens(), 0, false, true);
+  const auto place = [&](Slab slab) { return std::pair{slab.take<A>(last, d_model), slab.take<float>(last, vocab)}; };
+  Slab size;
+  size.take<A>(last, d_model), size.take<float>(last, vocab);
+  const auto [chosen, logits] = place(Slab(state.logits().bytes(on, size.used())));
+
+  const auto work = [&, chosen = chosen, logits = logits] {
+    forward(a);  // [T, d_model]
+    const A* hidden = a.normed;
+    if (last < pass.tokens()) {
+      gather_rows(on, GatherArgs<A, A>{
+                          .y = chosen, .table = a.normed, .index = pass.last_rows(), .tokens = last, .width = d_model});
+      hidden = chosen;  // [last, d_model]
+    }
+    if (last > 0) head.logits(logits, hidden, last);  // [last, vocab]
+  };
+  if constexpr (std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
+    std::vector<const void*> memory(from);
+    memory.insert(memory.end(), {a.x, logits, pass.ids()});
+    if (last == pass.tokens())
+      run_recorded(on, state.recording(), recording_key(state, memory), work);
+    else
+      work();
+  } else {
+    work();
+    if (last > 0) observer(Observed<float>{"", "logits", -1, logits, last, vocab});
+  }
+  const std::vector<float> rows = to_host(on, logits, last * vocab);
+  for (std::size_t i = 0; i < pass.finished().size(); ++i)
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i) * vocab, vocab,
+                result.values.begin() + std::int64_t{pass.finished()[i]} * vocab);
+}
+
+/// Logits for every sequence of a state, zeros.
+template <class S, class Cache>
+Logits no_logits(const Cache& cache) {
+  return {std::vector<float>(static_cast<std::size_t>(cache.sequences()) * static_cast<std::size_t>(S::dims.vocab)),
+          S::dims.vocab};
 }
 
 }  // namespace detail
@@ -277,18 +319,17 @@ template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
     extend(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state, const Batch& batch,
            Observer&& observer = {}) {
-  Logits result{
-      std::vector<float>(static_cast<std::size_t>(state.sequences()) * static_cast<std::size_t>(M::dims.vocab)),
-      M::dims.vocab};
+  using A = activation_t<Device, W>;
   detail::check_device("extend", model, state);
-  detail::extend_in_chunks(
-      static_cast<KVCache<M, Device, activation_t<Device, W>>&>(state), batch,
-      [&](std::span<const int> first, std::span<const int> count) {
-        return detail::extend_once(model, state, batch, first, count, observer);
-      },
-      [&](std::size_t s, const auto* hidden) {
-        detail::finish_row(model.device(), detail::head_of(model), state.logits(), hidden, s, result, observer);
-      });
+  Logits result = detail::no_logits<M>(state);
+  detail::extend_in_chunks(static_cast<KVCache<M, Device, A>&>(state), batch, [&](auto first, auto count) {
+    state.pass().set(model.device(), batch, first, count, state);
+    const auto per_kind = [&](int kind) { return state.pass().of_kind(kind); };
+    const auto forward = [&](detail::StackActivations<A>& a) {
+      detail::stack_of(model).forward(state.pass(), a, &state, per_kind, detail::no_source, observer);
+    };
+    detail::extend_pass(detail::head_of(model), state, {model.weights().matrices().data()}, forward, result, observer);
+  });
   return result;
 }
 

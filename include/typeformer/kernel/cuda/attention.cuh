@@ -25,7 +25,7 @@ void check_attend_backward(std::string_view operation, const AttendBackwardArgs<
   const AttendArgs<T>& a = b.forward;
   std::vector<const Segment*> by_key;
   for (int i = 0; i < a.segment_count; ++i) {
-    const Segment& s = a.segments[i];
+    const Segment& s = a.host_segments[i];
     require(s.ring == 0, operation, "segment " + std::to_string(i), "no ring", std::to_string(s.ring) + " slots");
     require(s.queries == 0 || (b.dq && b.d_o && a.lse), operation, "dq, do, lse", "arrays", "null");
     require(s.keys == 0 || (b.dk && b.dv), operation, "dk, dv", "arrays", "null");
@@ -41,18 +41,20 @@ void check_attend_backward(std::string_view operation, const AttendBackwardArgs<
 template <class T>
 std::int64_t query_row_count(const AttendArgs<T>& a) {
   std::int64_t rows = 0;
-  for (int i = 0; i < a.segment_count; ++i) rows = std::max(rows, a.segments[i].query_row + a.segments[i].queries);
+  for (int i = 0; i < a.segment_count; ++i) {
+    const Segment& s = a.host_segments[i];
+    rows = std::max(rows, s.query_row + s.queries);
+  }
   return rows;
 }
 
 /// The forward with checked arguments and tiles of `depth` channels.
 template <int depth, class Mask, class Score, class T>
-void attend_at(Device& on, const Mask& mask, const Score& score, AttendArgs<T> a) {
+void attend_at(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a) {
   constexpr std::string_view operation = "attend";
   using Tile = typename TileOf<T, depth, AttentionPass::forward>::type;
   const TileList list = place_tiles(on, operation, forward_list, a, Tile::rows, false);
   const bool vectors = rows_aligned(a, a.q, a.k, a.v, a.o);
-  a.segments = list.segments;
   const AttendTask<T> task{a, list.tiles, vectors};
   const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(1)};
   launch(on, operation, attend<Tile, Mask, Score, T>, list.count * a.heads, block, mask, score, task);
@@ -71,8 +73,6 @@ void backward_to_queries(Device& on, const Mask& mask, const Score& score, Atten
   if constexpr (Score::Bias::trained) sums = b.dtable ? items * (2 * score.bias.reach + 1) : 0;
   task.dots = on.scratch<float>(static_cast<std::size_t>(dots + sums), operation);
   task.bias_sums = sums ? task.dots + dots : nullptr;
-  const Segment* const on_host = a.segments;
-  a.segments = list.segments;
   task.tiles = list.tiles;
   launch(on, operation, attend_row_dots<T>, items, {dim3(128)}, task, int{Tile::rows});
   std::size_t bytes = TileMemory<Tile>::bytes(2);
@@ -83,7 +83,6 @@ void backward_to_queries(Device& on, const Mask& mask, const Score& score, Atten
     if (task.bias_sums)
       launch(on, operation, add_bias_gradient<float>, a.heads, {dim3(128)}, score.bias, task.bias_sums, list.count,
              a.heads, b.dtable);
-  a.segments = on_host;
 }
 
 /// dk and dv.
@@ -93,7 +92,6 @@ void backward_to_keys(Device& on, const Mask& mask, const Score& score, AttendBa
   using Tile = typename TileOf<T, depth, AttentionPass::keys>::type;
   AttendArgs<T>& a = task.args.forward;
   const TileList list = place_tiles(on, operation, backward_key_list, a, Tile::rows, true);
-  a.segments = list.segments;
   task.tiles = list.tiles;
   const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(2) + 4 * Tile::columns * sizeof(float)};
   const auto run = [&](auto kernel) {

@@ -13,7 +13,7 @@ namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 /// What the backward kernels get.
 template <class T>
 struct AttendBackwardTask {
-  AttendBackwardArgs<T> args{};      // its segments are on the device
+  AttendBackwardArgs<T> args{};
   const TilePlace* tiles = nullptr;  // on the device
   bool vectors = false;              // every row of every head is aligned to 16 bytes
   float* dots = nullptr;             // [tokens, heads] do . o

@@ -84,7 +84,7 @@ __device__ __forceinline__ void finish_scores(typename Tile::Scores& scores, con
 /// What the forward kernel gets. A block's work item is a tile and a head.
 template <class T>
 struct AttendTask {
-  AttendArgs<T> args{};              // its segments are on the device
+  AttendArgs<T> args{};
   const TilePlace* tiles = nullptr;  // on the device
   bool vectors = false;              // every row of every head is aligned to 16 bytes
 };

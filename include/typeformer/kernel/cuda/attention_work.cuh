@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,25 +55,19 @@ inline std::vector<TilePlace> list_tiles(std::span<const Segment> segments, int 
   return tiles;
 }
 
-/// Segments and tiles on the device.
+/// Tiles on the device.
 struct TileList {
-  const Segment* segments = nullptr;
   const TilePlace* tiles = nullptr;
   std::int64_t count = 0;
 };
 /// Cuts the segments' queries or keys into tiles of `rows` rows. `slot`: of the device's uploaded lists.
 template <class T>
 TileList place_tiles(Device& on, std::string_view operation, int slot, const AttendArgs<T>& a, int rows, bool of_keys) {
-  const std::span<const Segment> segments(a.segments, static_cast<std::size_t>(a.segment_count));
+  const std::span<const Segment> segments(a.host_segments, static_cast<std::size_t>(a.segment_count));
   const std::vector<TilePlace> tiles = list_tiles(segments, rows, of_keys);
-  const std::size_t tile_bytes = tiles.size() * sizeof(TilePlace);
-  std::vector<std::byte> bytes(segments.size_bytes() + tile_bytes);
   if (tiles.empty()) return {};
-  std::memcpy(bytes.data(), segments.data(), segments.size_bytes());
-  std::memcpy(bytes.data() + segments.size_bytes(), tiles.data(), tile_bytes);
-  const std::byte* list = on.list(slot, bytes, operation);
-  return {reinterpret_cast<const Segment*>(list), reinterpret_cast<const TilePlace*>(list + segments.size_bytes()),
-          static_cast<std::int64_t>(tiles.size())};
+  const std::byte* list = on.list(slot, std::as_bytes(std::span(tiles)), operation);
+  return {reinterpret_cast<const TilePlace*>(list), static_cast<std::int64_t>(tiles.size())};
 }
 
 /// Throws Error unless the arguments describe heads, segments and arrays that fit together. Fills in the stride.
@@ -84,14 +77,15 @@ void check_attend(std::string_view operation, AttendArgs<T>& a) {
           "heads to be a multiple of kv_heads", std::to_string(a.heads) + " and " + std::to_string(a.kv_heads));
   require(a.head_dim > 0 && attention_depth(a.head_dim) > 0, operation, "head_dim", "1 to 256",
           std::to_string(a.head_dim));
-  require(a.segment_count == 0 || a.segments, operation, "segments", "an array", "null");
+  require(a.segment_count == 0 || (a.segments && a.host_segments), operation, "segments, host_segments", "arrays",
+          "null");
   const std::int64_t width = std::int64_t{a.kv_heads} * a.head_dim;
   if (a.kv_stride == 0) a.kv_stride = width;
   require(a.kv_stride >= width, operation, "kv_stride", "0 or at least " + std::to_string(width),
           std::to_string(a.kv_stride));
   bool queries = false, keys = false;
   for (int i = 0; i < a.segment_count; ++i) {
-    const Segment& s = a.segments[i];
+    const Segment& s = a.host_segments[i];
     require(s.queries >= 0 && s.keys >= 0 && s.ring >= 0 && s.query_row >= 0 && s.key_row >= 0 && s.first_position >= 0,
             operation, "segment " + std::to_string(i), "no negative number", "one");
     queries = queries || s.queries > 0;
