@@ -7,6 +7,7 @@
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
+#include "typeformer/kernel/cuda/elementwise.cuh"
 #include "typeformer/kernel/cuda/embedding.cuh"
 #include "typeformer/kernel/cuda/feedforward.cuh"
 #include "typeformer/kernel/cuda/linear.cuh"

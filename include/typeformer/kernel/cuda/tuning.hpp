@@ -117,6 +117,17 @@ constexpr ActivationShape activation_shape(int width, int elements) {
   return {(even + 31) / 32 * 32, 1, pieces};
 }
 
+// --- arrays ---------------------------------------------------------------------------------------------------------
+
+/// Threads of a block that goes over an array, an access each.
+inline constexpr int flat_threads = 256;
+
+/// Blocks that sum_of_squares adds up, by the array alone: the same array gives the same sum on every GPU.
+constexpr int sum_blocks(std::int64_t accesses) {
+  const std::int64_t blocks = (accesses + 4 * flat_threads - 1) / (4 * flat_threads);  // 4 accesses per thread or more
+  return blocks < 1 ? 1 : blocks < 1024 ? static_cast<int>(blocks) : 1024;
+}
+
 // --- attention ------------------------------------------------------------------------------------------------------
 
 /// A block keeps `rows` rows and walks over tiles of `columns` rows of the other side, `depth` channels wide.
