@@ -128,6 +128,18 @@ constexpr int sum_blocks(std::int64_t accesses) {
   return blocks < 1 ? 1 : blocks < 1024 ? static_cast<int>(blocks) : 1024;
 }
 
+// --- loss -----------------------------------------------------------------------------------------------------------
+
+/// Threads of cross_entropy's block, which has a row for itself: about four accesses each, as far as a block goes. Few
+/// large blocks rather than many small ones: rows that are worked on should still be in the L2 cache when they are read
+/// again.
+inline constexpr int loss_most_threads = 512;
+constexpr int loss_threads(int vocab, int elements) {
+  const int accesses = vocab / elements + 1;
+  const int threads = (accesses / 4 + 31) / 32 * 32;
+  return threads < 64 ? 64 : threads < loss_most_threads ? threads : loss_most_threads;
+}
+
 // --- attention ------------------------------------------------------------------------------------------------------
 
 /// A block keeps `rows` rows and walks over tiles of `columns` rows of the other side, `depth` channels wide.
