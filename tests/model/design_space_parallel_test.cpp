@@ -9,6 +9,12 @@ TEST_CASE("neox: two norms in parallel, two thirds of each head turn, a head bia
           Parallel{.shared_norm = false}>::with<GELU{}>::with<Biases{.head = true}>::with<TiedEmbeddings{false}>;
   check<M>("neox");
 }
+using Phi = GPT2::with<GQA{.heads = 4, .kv_heads = 4, .head_dim = 6}>::with<RoPE{
+    .theta = 50.f, .fraction = 2.f / 3}>::with<Parallel{}>::with<Biases{.head = true}>::with<TiedEmbeddings{false}>;
+TEST_CASE("phi: one norm, one product with the biases of both branches") { check<Phi>("phi"); }
+TEST_CASE("gpt-j: one norm, biases of the feed-forward network alone") {
+  check<Phi::with<Biases{.qkv = false, .output = false, .head = true}>>("gpt-j");
+}
 TEST_CASE(
     "cohere: one norm for both branches, adjacent pairs, sliding layers with RoPE and full ones without, per-head q/k "
     "norm") {

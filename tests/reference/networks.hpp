@@ -84,6 +84,16 @@ inline Config cohere_like() {
   return config;
 }
 
+/// Phi's block; GPT-J's has no biases of q, k, v and the output.
+inline Config phi_like(bool attention_biases) {
+  Config config = neox_like();
+  Stack& stack = config.stack;
+  stack.placement = Placement::parallel_one;
+  stack.ffn.activation = Activation::gelu_tanh;
+  set_biases(stack, attention_biases, attention_biases, true);
+  return config;
+}
+
 inline Config gemma_like() {
   Config config = small_config();
   config.head.tied = true;
@@ -215,6 +225,8 @@ inline std::vector<Network> networks() {
   add("glu", bare(Activation::sigmoid, AddedPosition::halves, Placement::pre));
   add("bilinear", bare(Activation::identity, AddedPosition::spaced_halves, Placement::post));
   add("selu", bare(Activation::selu, AddedPosition::none, Placement::twice));
+  add("phi", phi_like(true));
+  add("gpt-j", phi_like(false));
   add("quick gelu", bare(Activation::quick_gelu, AddedPosition::none, Placement::parallel_two));
   return all;
 }

@@ -51,7 +51,7 @@ struct BlockActivations {
 
 /// Columns of the product that q, k and v come from.
 template <class L>
-constexpr int fused_width = L::qkv_width + (one_product<L> ? L::ffn_in_width : 0);
+constexpr int fused_width = L::qkv_width + (shares_input<L> ? L::ffn_in_width : 0);
 
 /// Hands out arrays from one slab of bytes; without a slab it only counts.
 class Slab {
@@ -110,8 +110,8 @@ BlockActivations<A> plan_block(Slab& slab, A* x, std::int64_t tokens, std::int64
     a.branch_cross = branch(a.branch_cross_norm);
     a.x2 = residual(a.x1);
   }
-  a.h2 = one_product<L> ? a.h1 : input(a.x2, a.h2_norm);
-  a.ffn_in = one_product<L> ? a.fused + (a.fused ? L::qkv_width : 0) : slab.take<A>(tokens, L::ffn_in_width);
+  a.h2 = shares_input<L> ? a.h1 : input(a.x2, a.h2_norm);
+  a.ffn_in = shares_input<L> ? a.fused + (a.fused ? L::qkv_width : 0) : slab.take<A>(tokens, L::ffn_in_width);
   a.activated = slab.take<A>(tokens, L::dims.d_ff);
   a.branch2 = branch(a.branch2_norm);
   a.y = residual(a.x2);

@@ -42,11 +42,11 @@ class Block {
       : on_(on), w_(weights), layer_(layer), tables_(tables), pass_(pass), a_(activations) {}
 
   void forward() {
-    if constexpr (L::layout.norm_input) normalize(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);         // [T, d_model]
-    if constexpr (parallel && !one_product<L>) normalize(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);  // [T, d_model]
-    project_heads();                                                                                    // [T, q|k|v]
-    attend_tokens();                                                                                    // [T, q_width]
-    add_branch(a_.attended, L::q_width, attention_branch(), a_.x, a_.x1);                               // [T, d_model]
+    if constexpr (L::layout.norm_input) normalize(Tensor::ln1_weight, a_.h1_norm, a_.x, a_.h1);          // [T, d_model]
+    if constexpr (parallel && !shares_input<L>) normalize(Tensor::ln2_weight, a_.h2_norm, a_.x, a_.h2);  // [T, d_model]
+    project_heads();                                                                                     // [T, q|k|v]
+    attend_tokens();                                                                                     // [T, q_width]
+    add_branch(a_.attended, L::q_width, attention_branch(), a_.x, a_.x1);                                // [T, d_model]
     if constexpr (L::cross_attention) {
       if constexpr (L::layout.norm_input) normalize(Tensor::ln_cross_weight, a_.hc_norm, a_.x1, a_.hc);  // [T, d_model]
       attend_source();                                                                                   // [T, q_width]
@@ -109,17 +109,15 @@ class Block {
                                  .y_stride = y_stride});
   }
 
-  /// q | k | v = h1 W^T + bias, and with them gate | up when both read one norm and have no biases of their own.
+  /// q | k | v = h1 W^T + bias, and in the same product gate | up when both read one norm.
   void project_heads() {
-    constexpr bool biased = L::biases.qkv || (one_product<L> && L::biases.feed_forward);
-    constexpr bool together = one_product<L> && !biased;
     product(a_.fused, a_.h1, Tensor::q_weight, vector(Tensor::q_bias), d_model,
-            together ? fused_width<L> : L::qkv_width, fused_width<L>);
-    if constexpr (one_product<L> && !together) project_feed_forward();
+            one_product<L> ? fused_width<L> : L::qkv_width, fused_width<L>);
+    if constexpr (shares_input<L> && !one_product<L>) project_feed_forward();
   }
   void project_feed_forward() {
     constexpr bool gated = policy_t<L::activation>::gated;
-    constexpr bool inside = one_product<L>;
+    constexpr bool inside = shares_input<L>;
     product(a_.ffn_in, a_.h2, gated ? Tensor::gate_weight : Tensor::up_weight,
             vector(gated ? Tensor::gate_bias : Tensor::up_bias), d_model, L::ffn_in_width,
             inside ? fused_width<L> : L::ffn_in_width);
@@ -195,13 +193,13 @@ class Block {
                                  .out = L::kv_width});
   }
   void feed_forward() {
-    if constexpr (!one_product<L>) project_feed_forward();
+    if constexpr (!shares_input<L>) project_feed_forward();
     activate(on_, L::activation,
              ActivateArgs<A>{.y = a_.activated,
                              .x = a_.ffn_in,
                              .rows = pass_.tokens,
                              .width = L::dims.d_ff,
-                             .x_stride = one_product<L> ? fused_width<L> : 0});
+                             .x_stride = shares_input<L> ? fused_width<L> : 0});
   }
 
   /// y = x + f, x + N(f) or N(x + f), with f = input W^T + bias.
@@ -243,7 +241,7 @@ template <class L, class A>
 BlockGradients<A> plan_block_gradients(Slab& slab, std::int64_t tokens, std::int64_t source_tokens) {
   BlockGradients<A> g;
   g.branch = slab.take<A>(tokens, L::dims.d_model);
-  if constexpr (L::layout.parallel && !one_product<L>) g.share = slab.take<A>(tokens, L::dims.d_model);
+  if constexpr (L::layout.parallel && !shares_input<L>) g.share = slab.take<A>(tokens, L::dims.d_model);
   g.h = slab.take<A>(tokens, L::dims.d_model);
   g.wide = slab.take<A>(tokens, std::max(L::q_width, L::dims.d_ff));
   g.fused = slab.take<A>(tokens, std::max(fused_width<L>, L::ffn_in_width));
@@ -350,7 +348,7 @@ class BlockBackward : Block<L, Device, W> {
                                               .x = a_.ffn_in,
                                               .rows = pass_.tokens,
                                               .width = L::dims.d_ff,
-                                              .x_stride = one_product<L> ? fused_width<L> : 0,
+                                              .x_stride = shares_input<L> ? fused_width<L> : 0,
                                               .dx_stride = stride});
   }
   /// In a parallel block attention still needs the gradient of the output: its share of dx is added at the end.
@@ -358,7 +356,7 @@ class BlockBackward : Block<L, Device, W> {
     constexpr bool gated = policy_t<L::activation>::gated;
     constexpr Tensor weight = gated ? Tensor::gate_weight : Tensor::up_weight,
                      bias = gated ? Tensor::gate_bias : Tensor::up_bias;
-    if constexpr (one_product<L>) {
+    if constexpr (shares_input<L>) {
       activation_backward(g_.fused + L::qkv_width, fused_width<L>);
     } else if constexpr (parallel) {
       activation_backward(g_.fused, 0);
@@ -374,6 +372,9 @@ class BlockBackward : Block<L, Device, W> {
     branch_backward(this->attention_branch(), a_.attended, L::q_width, dx, g_.wide);
     attend_tokens_backward();
     if constexpr (one_product<L>) {
+      product_backward(g_.h, g_.fused, a_.h1, Tensor::q_weight, Tensor::q_bias, d_model, fused_width<L>, pass_.tokens);
+      normalize_backward(Tensor::ln1_weight, a_.h1_norm, a_.x, g_.h, dx, true);
+    } else if constexpr (shares_input<L>) {
       constexpr bool gated = policy_t<L::activation>::gated;
       product_backward(g_.h, g_.fused, a_.h1, Tensor::q_weight, Tensor::q_bias, d_model, L::qkv_width, pass_.tokens,
                        false, fused_width<L>);

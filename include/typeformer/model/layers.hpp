@@ -24,8 +24,11 @@ constexpr void for_each_kind(F&& f) {
     visit_kind<M>(kind, f, std::make_integer_sequence<int, M::layer_kinds>{});
 }
 
-/// A parallel block whose branches read one norm: one product makes q, k, v and the feed-forward network's input.
+/// A parallel block whose branches read one norm: q, k, v and the feed-forward network's input lie side by side ...
 template <class L>
-constexpr bool one_product = L::layout.parallel&& shares_norm<L::layout>();
+constexpr bool shares_input = L::layout.parallel&& shares_norm<L::layout>();
+/// ... and one product makes them, unless only some of them have biases.
+template <class L>
+constexpr bool one_product = shares_input<L>&& L::biases.qkv == L::biases.feed_forward;
 
 }  // namespace typeformer

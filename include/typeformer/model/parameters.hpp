@@ -165,15 +165,15 @@ class ParameterWalk {
     if constexpr (L::layout.norm_input || L::layout.norm_sum)
       norm<L::norm>(Tensor::ln1_weight, "ln1.weight", "ln1.bias", d);
     projections(L::q_width, L::kv_width, d, L::biases.qkv);
-    if constexpr (one_product<L>) feed_forward_input<L>(true);
+    if constexpr (shares_input<L>) feed_forward_input<L>(true);
     qk_norms<L>();
     matrix(Tensor::output_weight, "attn.output_proj.weight", d, L::q_width, Initializer::residual);
     if constexpr (L::biases.output) vector(Tensor::output_bias, "attn.output_proj.bias", d, Initializer::zeros);
     if constexpr (L::layout.norm_output) norm<L::norm>(Tensor::ln1_post_weight, "ln1_post.weight", "ln1_post.bias", d);
     if constexpr (L::cross_attention) cross<L>();
-    if constexpr ((L::layout.norm_input && !one_product<L>) || L::layout.norm_sum)
+    if constexpr ((L::layout.norm_input && !shares_input<L>) || L::layout.norm_sum)
       norm<L::norm>(Tensor::ln2_weight, "ln2.weight", "ln2.bias", d);
-    if constexpr (!one_product<L>) feed_forward_input<L>(false);
+    if constexpr (!shares_input<L>) feed_forward_input<L>(false);
     matrix(Tensor::down_weight, "ffn.down_proj.weight", d, L::dims.d_ff, Initializer::residual);
     if constexpr (L::biases.feed_forward) vector(Tensor::down_bias, "ffn.down_proj.bias", d, Initializer::zeros);
     if constexpr (L::layout.norm_output) norm<L::norm>(Tensor::ln2_post_weight, "ln2_post.weight", "ln2_post.bias", d);
@@ -219,8 +219,9 @@ class ParameterWalk {
     if constexpr (gated) matrix(Tensor::gate_weight, "ffn.gate_proj.weight", d_ff, d, Initializer::normal, after_qkv);
     matrix(Tensor::up_weight, "ffn.up_proj.weight", d_ff, d, Initializer::normal, gated || after_qkv);
     if constexpr (L::biases.feed_forward) {
-      if constexpr (gated) vector(Tensor::gate_bias, "ffn.gate_proj.bias", d_ff, Initializer::zeros);
-      vector(Tensor::up_bias, "ffn.up_proj.bias", d_ff, Initializer::zeros, gated);
+      constexpr bool together = one_product<L>;
+      if constexpr (gated) vector(Tensor::gate_bias, "ffn.gate_proj.bias", d_ff, Initializer::zeros, together);
+      vector(Tensor::up_bias, "ffn.up_proj.bias", d_ff, Initializer::zeros, gated || together);
     }
   }
   template <auto Norm>
