@@ -10,7 +10,6 @@
 #include "typeformer/kernel/cuda/elementwise.cuh"
 #include "typeformer/kernel/cuda/embedding.cuh"
 #include "typeformer/kernel/cuda/feedforward.cuh"
-#include "typeformer/kernel/cuda/heads.cuh"
 #include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/loss.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"
