@@ -1,5 +1,6 @@
 /// Sums over rows, column by column, in two stages of fixed order: gradients of gains and biases, without atomics.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -48,16 +49,27 @@ __global__ void __launch_bounds__(column_threads)
   to[column] += sum;
 }
 
+/// How many partial sums add_column_sums needs memory for.
+inline std::size_t column_partials(std::int64_t rows, int width) {
+  return static_cast<std::size_t>(ColumnPieces(rows, width).slabs() * width);
+}
 /// to[column] += sum over rows of terms(row, column), terms being a small struct with a __device__ call operator.
+/// partials: [column_partials(rows, width)].
+template <class Terms>
+void add_column_sums(Device& on, std::string_view operation, const Terms& terms, std::int64_t rows, int width,
+                     float* to, float* partials) {
+  if (rows == 0) return;
+  const ColumnPieces pieces(rows, width);
+  const BlockShape block{dim3(column_threads), 0};
+  launch(on, operation, sum_slabs<Terms>, pieces.items(), block, terms, pieces, partials);
+  launch(on, operation, add_slabs<float>, pieces.column_blocks(), block, pieces, partials, to);
+}
+/// The same with partial sums in the device's scratch memory.
 template <class Terms>
 void add_column_sums(Device& on, std::string_view operation, const Terms& terms, std::int64_t rows, int width,
                      float* to) {
   if (rows == 0) return;
-  const ColumnPieces pieces(rows, width);
-  auto* partials = on.scratch<float>(static_cast<std::size_t>(pieces.slabs() * width), operation);
-  const BlockShape block{dim3(column_threads), 0};
-  launch(on, operation, sum_slabs<Terms>, pieces.items(), block, terms, pieces, partials);
-  launch(on, operation, add_slabs<float>, pieces.column_blocks(), block, pieces, partials, to);
+  add_column_sums(on, operation, terms, rows, width, to, on.scratch<float>(column_partials(rows, width), operation));
 }
 
 /// What one element adds to the gradient of a bias, from rows of the gradient `stride` elements apart.

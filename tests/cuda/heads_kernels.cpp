@@ -1,0 +1,202 @@
+// The kernels of prepare_heads, instantiated for the tests.
+#include <cmath>
+
+#include "arrays.hpp"
+#include "heads.hpp"
+
+namespace user {
+
+/// A norm of a user's own: tanh(x / 2), no statistics (Zhu et al. 2025, arXiv:2503.10622, eq. 1).
+struct DynamicTanh {
+  float slope = 0.5f;
+  typeformer::Gain gain = typeformer::Gain::weight;
+  bool bias = true;
+  static constexpr bool centered = false;
+  TYPEFORMER_HD float scale(float) const { return 1.f; }
+  TYPEFORMER_HD float normalize(float x, float) const { return tanhf(slope * x); }
+  TYPEFORMER_HD float normalize_backward(float d, float x, float, float, float) const {
+    const float y = tanhf(slope * x);
+    return d * (1.f - y * y) * slope;
+  }
+};
+
+}  // namespace user
+
+namespace heads {
+namespace {
+
+using namespace typeformer;
+using support::Array;
+using support::Number;
+
+template <class T>
+using Device = Buffer<cuda::Device, T>;
+
+/// The rows of a dense matrix, `stride` apart, NaN between them.
+std::vector<double> strided(const reference::Tensor<double>& dense, std::size_t stride) {
+  std::vector<double> rows(dense.rows() * stride, NAN);
+  for (std::size_t r = 0; r < dense.rows(); ++r)
+    std::copy_n(dense.row(r), dense.columns(), rows.begin() + static_cast<std::ptrdiff_t>(r * stride));
+  return rows;
+}
+/// Columns first .. first + count - 1.
+std::vector<double> columns(const reference::Tensor<double>& from, std::size_t first, std::size_t count) {
+  std::vector<double> result;
+  for (std::size_t r = 0; r < from.rows(); ++r)
+    result.insert(result.end(), from.row(r) + first, from.row(r) + first + count);
+  return result;
+}
+
+template <class T, Pairs pairs, class Form>
+Results run_form(const Form& form, const Case& c, const Inputs& in) {
+  cuda::Device on;
+  if (c.grid_limit) on.set_grid_limit(c.grid_limit);
+  Array<T> qkv(on, strided(in.qkv, c.stride()), c.shift), q(on, c.tokens * c.q_width(), c.shift),
+      k(on, c.cache_rows() * c.kv_width(), c.shift), v(on, c.cache_rows() * c.kv_width(), c.shift);
+  Array<float> q_gain(on, in.q_gain.data, c.shift), k_gain(on, in.k_gain.data, c.shift),
+      q_bias(on, in.q_bias.data, c.shift), k_bias(on, in.k_bias.data, c.shift);
+  const Device<float> frequencies(on, std::span<const float>(in.frequencies));
+  const Device<std::int32_t> position(on, std::span<const std::int32_t>(in.position));
+  const Device<std::int64_t> kv_row(on, std::span<const std::int64_t>(in.kv_row));
+  const bool normalized = !std::is_same_v<Form, NormForm<NoNorm, Gain::none, false>>;
+  HeadsArgs<T> a;
+  a.q = q.data();
+  a.k = k.data();
+  a.v = v.data();
+  a.qkv = qkv.data();
+  a.q_gain = Form::has_gain ? q_gain.data() : nullptr;
+  a.k_gain = Form::has_gain ? k_gain.data() : nullptr;
+  a.q_bias = Form::has_bias ? q_bias.data() : nullptr;
+  a.k_bias = Form::has_bias ? k_bias.data() : nullptr;
+  a.position = c.rotary_width ? position.data() : nullptr;
+  a.kv_row = c.to_rows ? kv_row.data() : nullptr;
+  a.tokens = static_cast<std::int64_t>(c.tokens);
+  a.heads = static_cast<int>(c.heads);
+  a.kv_heads = static_cast<int>(c.kv_heads);
+  a.head_dim = static_cast<int>(c.head_dim);
+  a.qkv_stride = c.gap ? static_cast<std::int64_t>(c.stride()) : 0;
+  a.per_head_gain = c.width == Width::head_own_weights;
+  a.all_heads = c.width == Width::all_heads;
+  a.norm_after_rope = c.after;
+  const Rotation<pairs> rotation{frequencies.data(), static_cast<int>(c.rotary_width), static_cast<float>(c.amplitude)};
+  prepare_heads(on, form, rotation, a);
+  Results results;
+  results.q = q.download();
+  results.k = k.download();
+  results.v = v.download();
+
+  Array<T> dqkv(on, c.tokens * c.stride(), c.shift), dq(on, columns(in.d, 0, c.q_width()), c.shift),
+      dk(on, columns(in.d, c.q_width(), c.kv_width()), c.shift),
+      dv(on, columns(in.d, c.q_width() + c.kv_width(), c.kv_width()), c.shift);
+  Array<float> dq_gain(on, in.q_before.data), dk_gain(on, in.k_before.data), dq_bias(on, in.q_before.data),
+      dk_bias(on, in.k_before.data);
+  HeadsBackwardArgs<T> b;
+  b.dqkv = dqkv.data();
+  b.dq = dq.data();
+  b.dk = dk.data();
+  b.dv = dv.data();
+  if (normalized && c.gradients_wanted) {
+    b.dq_gain = dq_gain.data();
+    b.dk_gain = dk_gain.data();
+    b.dq_bias = dq_bias.data();
+    b.dk_bias = dk_bias.data();
+  }
+  b.forward = a;
+  b.forward.q = b.forward.k = b.forward.v = nullptr;  // not read
+  prepare_heads_backward(on, form, rotation, b);
+  results.dqkv = dqkv.download();
+  results.dq_gain = dq_gain.download();
+  results.dk_gain = dk_gain.download();
+  results.dq_bias = dq_bias.download();
+  results.dk_bias = dk_bias.download();
+  return results;
+}
+
+template <auto Policy, Pairs pairs = Pairs::halves>
+Results run_policy(Number number, const Case& c, const Inputs& in) {
+  constexpr auto form = norm_form(fixed<Policy>);
+  return number == Number::f32 ? run_form<float, pairs>(form, c, in) : run_form<bf16, pairs>(form, c, in);
+}
+
+inline constexpr RMSNorm rms{.eps = 1e-2f};
+inline constexpr LayerNorm layer{.eps = 1e-2f};
+
+}  // namespace
+
+Results run(const std::string& kind, Number number, const Case& c, const Inputs& in) {
+  if (c.adjacent) {
+    if (kind == "none") return run_policy<NoNorm{}, Pairs::adjacent>(number, c, in);
+    if (kind == "rms") return run_policy<rms, Pairs::adjacent>(number, c, in);
+    if (kind == "layer") return run_policy<layer, Pairs::adjacent>(number, c, in);
+    return run_policy<user::DynamicTanh{}, Pairs::adjacent>(number, c, in);
+  }
+  if (kind == "none") return run_policy<NoNorm{}>(number, c, in);
+  if (kind == "rms") return run_policy<rms>(number, c, in);
+  if (kind == "rms_one_plus") return run_policy<RMSNorm{.eps = 1e-2f, .gain = Gain::one_plus}>(number, c, in);
+  if (kind == "rms_plain") return run_policy<RMSNorm{.eps = 1e-2f, .gain = Gain::none}>(number, c, in);
+  if (kind == "layer") return run_policy<layer>(number, c, in);
+  if (kind == "layer_plain")
+    return run_policy<LayerNorm{.eps = 1e-2f, .gain = Gain::none, .bias = false}>(number, c, in);
+  return run_policy<user::DynamicTanh{}>(number, c, in);
+}
+
+std::vector<double> turned_units(const std::vector<std::int32_t>& position, float frequency) {
+  cuda::Device on;
+  const std::size_t tokens = position.size();
+  std::vector<double> units(tokens * 6, 0);
+  for (std::size_t t = 0; t < tokens; ++t) units[6 * t] = 1;
+  Array<float> qkv(on, units), q(on, tokens * 2), kv(on, tokens * 2), v(on, tokens * 2);
+  const Device<float> frequencies(on, std::span<const float>(&frequency, 1));
+  const Device<std::int32_t> positions(on, std::span<const std::int32_t>(position));
+  HeadsArgs<float> a;
+  a.q = q.data();
+  a.k = kv.data();
+  a.v = v.data();
+  a.qkv = qkv.data();
+  a.position = positions.data();
+  a.tokens = static_cast<std::int64_t>(tokens);
+  a.heads = a.kv_heads = 1;
+  a.head_dim = 2;
+  prepare_heads(on, norm_form(fixed<NoNorm{}>), Rotation<Pairs::halves>{frequencies.data(), 2, 1.f}, a);
+  return q.download();
+}
+
+std::string complaint(const std::string& what) {
+  cuda::Device on;
+  Array<float> numbers(on, 64);
+  HeadsBackwardArgs<float> b;
+  HeadsArgs<float>& a = b.forward;
+  a.q = a.k = a.v = numbers.data();
+  a.qkv = numbers.data();
+  a.q_gain = a.k_gain = numbers.data();
+  a.tokens = what == "tokens" ? -1 : 1;
+  a.heads = a.kv_heads = 1;
+  a.head_dim = what == "head_dim" ? 257 : 4;
+  if (what == "heads") a.kv_heads = 0;
+  if (what == "stride") a.qkv_stride = 11;
+  if (what == "gain") a.k_gain = nullptr;
+  if (what == "q") a.q = nullptr;
+  const Rotation<Pairs::halves> rotation{nullptr, what == "odd width" ? 3 : what == "frequencies" ? 4 : 0, 1.f};
+  constexpr auto form = norm_form(fixed<RMSNorm{}>);
+  try {
+    if (what == "dqkv")
+      prepare_heads_backward(on, form, rotation, b);
+    else
+      prepare_heads(on, form, rotation, a);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+void run_nothing() {
+  cuda::Device on;
+  HeadsBackwardArgs<bf16> b;
+  b.forward.heads = b.forward.kv_heads = 1;
+  b.forward.head_dim = 8;
+  prepare_heads(on, norm_form(fixed<layer>), Rotation<Pairs::halves>{nullptr, 8, 1.f}, b.forward);
+  prepare_heads_backward(on, norm_form(fixed<layer>), Rotation<Pairs::halves>{nullptr, 8, 1.f}, b);
+  on.synchronize();
+}
+
+}  // namespace heads
