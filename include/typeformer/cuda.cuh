@@ -10,6 +10,7 @@
 #include "typeformer/kernel/cuda/elementwise.cuh"
 #include "typeformer/kernel/cuda/embedding.cuh"
 #include "typeformer/kernel/cuda/feedforward.cuh"
+#include "typeformer/kernel/cuda/heads.cuh"
 #include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/loss.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"
