@@ -150,30 +150,58 @@ inline Matmul describe_matmul(cublasLtMatmulDesc_t description, cublasLtMatrixLa
   return call;
 }
 
-/// A matrix or vector must lie in one device allocation: on a device an illegal access, here a Fault that names it.
+/// A matrix or vector of a call.
+struct Extent {
+  const char* name;
+  const void* data;
+  std::size_t bytes;
+  Span::Use use;
+};
+inline std::vector<Extent> extents_of(const Matmul& call) {
+  using Use = Span::Use;
+  std::vector<Extent> result = {
+      {"A", call.a_data, call.a.extent() * type_bytes(call.a.type), Use::read},
+      {"B", call.b_data, call.b.extent() * type_bytes(call.b.type), Use::read},
+  };
+  if (call.beta != 0.0f) result.push_back({"C", call.c_data, call.c.extent() * type_bytes(call.c.type), Use::read});
+  result.push_back({"D", call.d_data, call.d.extent() * type_bytes(call.d.type), Use::write});
+  const MatmulDescription& description = call.description;
+  const auto items = static_cast<std::size_t>(call.d.batch - 1);
+  if (uses_bias(call)) {
+    const std::size_t length = call.has(CUBLASLT_EPILOGUE_BGRADB) ? call.columns() : call.rows();
+    const std::size_t count = items * static_cast<std::size_t>(description.bias_batch_stride) + length;
+    result.push_back(
+        {"bias", description.bias, count * type_bytes(call.d.type), call.has(epilogue_bias) ? Use::read : Use::write});
+  }
+  if (call.has(epilogue_aux)) {
+    const std::size_t elements = items * static_cast<std::size_t>(description.aux_batch_stride) +
+                                 (call.columns() - 1) * static_cast<std::size_t>(description.aux_ld) + call.rows();
+    const bool mask = call.has(epilogue_relu | epilogue_drelu);
+    result.push_back({"aux", description.aux, mask ? (elements + 7) / 8 : elements * type_bytes(call.d.type),
+                      call.has(epilogue_drelu | epilogue_dgelu) ? Use::read : Use::write});
+  }
+  return result;
+}
+
+/// They must lie in one device allocation each: on a device an illegal access, here a Fault that names it.
 inline void check_extent(const char* name, const void* data, std::size_t bytes) {
   if (runtime().memory.valid(data, bytes)) return;
   throw Fault("cublasLtMatmul", name, message("%zu bytes of device memory", bytes).text,
               message("%p outside every allocation or too short", data).text);
 }
 inline void check_extents(const Matmul& call) {
-  check_extent("A", call.a_data, call.a.extent() * type_bytes(call.a.type));
-  check_extent("B", call.b_data, call.b.extent() * type_bytes(call.b.type));
-  if (call.beta != 0.0f) check_extent("C", call.c_data, call.c.extent() * type_bytes(call.c.type));
-  check_extent("D", call.d_data, call.d.extent() * type_bytes(call.d.type));
-  const MatmulDescription& description = call.description;
-  const auto items = static_cast<std::size_t>(call.d.batch - 1);
-  if (uses_bias(call)) {
-    const std::size_t length = call.has(CUBLASLT_EPILOGUE_BGRADB) ? call.columns() : call.rows();
-    check_extent("bias", description.bias,
-                 (items * static_cast<std::size_t>(description.bias_batch_stride) + length) * type_bytes(call.d.type));
-  }
-  if (call.has(epilogue_aux)) {
-    const std::size_t elements = items * static_cast<std::size_t>(description.aux_batch_stride) +
-                                 (call.columns() - 1) * static_cast<std::size_t>(description.aux_ld) + call.rows();
-    const bool mask = call.has(epilogue_relu | epilogue_drelu);
-    check_extent("aux", description.aux, mask ? (elements + 7) / 8 : elements * type_bytes(call.d.type));
-  }
+  for (const Extent& extent : extents_of(call)) check_extent(extent.name, extent.data, extent.bytes);
+}
+
+inline void push_matmul(const Stream& queue, const Matmul& call, void* workspace, std::size_t workspace_bytes) {
+  Operation operation{Work::product, "cublasLtMatmul"};
+  for (const Extent& extent : extents_of(call)) operation.spans.push_back({extent.data, extent.bytes, extent.use});
+  if (workspace_bytes) operation.spans.push_back({workspace, workspace_bytes, Span::Use::write});
+  operation.run = [call, workspace, workspace_bytes] {
+    if (workspace_bytes) std::memset(workspace, poison_byte, workspace_bytes);  // may be left with anything
+    run_matmul(call);
+  };
+  push(queue, std::move(operation));
 }
 
 inline constexpr std::uint64_t split_workspace = std::uint64_t{1}
@@ -186,15 +214,51 @@ struct cublasLtContext {
   int gpu = typeformer::simt::current_gpu;
 };
 
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+/// A call of a function of cuBLASLt: a failure on purpose has a status of its own; on a GPU that is broken, only those
+/// that need it fail.
+class BlasCall : public Call {
+ public:
+  explicit BlasCall(const char* name, Effect effect = Effect::none, bool needs_gpu = false)
+      : Call(name, effect, false) {
+    if (blas_status)
+      status = static_cast<cublasStatus_t>(blas_status);
+    else if (error && needs_gpu)
+      status = CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+};
+
+/// Makes what a handle of the caller's points to.
+template <class Object, class Handle>
+Object* create_object(BlasKind kind, Handle* handle) {
+  auto* created = new Object;
+  *handle = reinterpret_cast<Handle>(created);
+  runtime().handles.blas[kind].insert(created);
+  return created;
+}
+/// Destroys it. Null is nothing; what is none of ours is an error.
+template <class Object, class Handle>
+cublasStatus_t destroy_object(const BlasCall& call, BlasKind kind, Handle handle) {
+  if (handle && !runtime().handles.blas[kind].erase(handle)) return CUBLAS_STATUS_INVALID_VALUE;
+  delete reinterpret_cast<Object*>(handle);
+  return call.status;
+}
+
+}  // namespace typeformer
+
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  const typeformer::simt::BlasCall call("cublasLtCreate", typeformer::simt::Effect::none, true);
+  if (call.status) return call.status;
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
-  *handle = new cublasLtContext;
+  typeformer::simt::create_object<cublasLtContext>(typeformer::simt::BlasKind::handle, handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  const typeformer::simt::BlasCall call("cublasLtDestroy", typeformer::simt::Effect::releases);
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
+  return typeformer::simt::destroy_object<cublasLtContext>(call, typeformer::simt::BlasKind::handle, handle);
 }
 TYPEFORMER_SIMT_C std::size_t cublasLtGetVersion() { return 130100; }
 TYPEFORMER_SIMT_C const char* cublasLtGetStatusString(cublasStatus_t status) {
@@ -218,68 +282,92 @@ TYPEFORMER_SIMT_C const char* cublasLtGetStatusString(cublasStatus_t status) {
 
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
                                                           cublasComputeType_t compute, cudaDataType_t scale) {
+  const typeformer::simt::BlasCall call("cublasLtMatmulDescCreate");
+  if (call.status) return call.status;
   if (!description) return CUBLAS_STATUS_INVALID_VALUE;
-  auto* created = new typeformer::simt::MatmulDescription;
+  auto* created = typeformer::simt::create_object<typeformer::simt::MatmulDescription>(
+      typeformer::simt::BlasKind::description, description);
   created->compute = static_cast<std::int32_t>(compute);
   created->scale = static_cast<std::int32_t>(scale);
-  *description = reinterpret_cast<cublasLtMatmulDesc_t>(created);
   return CUBLAS_STATUS_SUCCESS;
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  delete reinterpret_cast<typeformer::simt::MatmulDescription*>(description);
-  return CUBLAS_STATUS_SUCCESS;
+  const typeformer::simt::BlasCall call("cublasLtMatmulDescDestroy", typeformer::simt::Effect::releases);
+  return typeformer::simt::destroy_object<typeformer::simt::MatmulDescription>(
+      call, typeformer::simt::BlasKind::description, description);
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
                                                                 cublasLtMatmulDescAttributes_t name, const void* value,
                                                                 std::size_t bytes) {
-  return typeformer::simt::set_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes);
+  const typeformer::simt::BlasCall call("cublasLtMatmulDescSetAttribute");
+  return call.status
+             ? call.status
+             : typeformer::simt::set_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes);
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t description,
                                                                 cublasLtMatmulDescAttributes_t name, void* value,
                                                                 std::size_t bytes, std::size_t* written) {
-  return typeformer::simt::get_attribute<typeformer::simt::MatmulDescription>(description, name, value, bytes, written);
+  const typeformer::simt::BlasCall call("cublasLtMatmulDescGetAttribute");
+  return call.status ? call.status
+                     : typeformer::simt::get_attribute<typeformer::simt::MatmulDescription>(description, name, value,
+                                                                                            bytes, written);
 }
 
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                                             std::uint64_t rows, std::uint64_t columns,
                                                             std::int64_t ld) {
+  const typeformer::simt::BlasCall call("cublasLtMatrixLayoutCreate");
+  if (call.status) return call.status;
   if (!layout) return CUBLAS_STATUS_INVALID_VALUE;
-  auto* created = new typeformer::simt::MatrixLayout;
+  auto* created =
+      typeformer::simt::create_object<typeformer::simt::MatrixLayout>(typeformer::simt::BlasKind::layout, layout);
   created->type = static_cast<std::uint32_t>(type);
   created->rows = rows;
   created->columns = columns;
   created->ld = ld;
-  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(created);
   return CUBLAS_STATUS_SUCCESS;
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-  delete reinterpret_cast<typeformer::simt::MatrixLayout*>(layout);
-  return CUBLAS_STATUS_SUCCESS;
+  const typeformer::simt::BlasCall call("cublasLtMatrixLayoutDestroy", typeformer::simt::Effect::releases);
+  return typeformer::simt::destroy_object<typeformer::simt::MatrixLayout>(call, typeformer::simt::BlasKind::layout,
+                                                                          layout);
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                                   cublasLtMatrixLayoutAttribute_t name,
                                                                   const void* value, std::size_t bytes) {
-  return typeformer::simt::set_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes);
+  const typeformer::simt::BlasCall call("cublasLtMatrixLayoutSetAttribute");
+  return call.status ? call.status
+                     : typeformer::simt::set_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes);
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
                                                                   cublasLtMatrixLayoutAttribute_t name, void* value,
                                                                   std::size_t bytes, std::size_t* written) {
-  return typeformer::simt::get_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes, written);
+  const typeformer::simt::BlasCall call("cublasLtMatrixLayoutGetAttribute");
+  return call.status
+             ? call.status
+             : typeformer::simt::get_attribute<typeformer::simt::MatrixLayout>(layout, name, value, bytes, written);
 }
 
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  const typeformer::simt::BlasCall call("cublasLtMatmulPreferenceCreate");
+  if (call.status) return call.status;
   if (!preference) return CUBLAS_STATUS_INVALID_VALUE;
-  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new typeformer::simt::MatmulPreference);
+  typeformer::simt::create_object<typeformer::simt::MatmulPreference>(typeformer::simt::BlasKind::preference,
+                                                                      preference);
   return CUBLAS_STATUS_SUCCESS;
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  delete reinterpret_cast<typeformer::simt::MatmulPreference*>(preference);
-  return CUBLAS_STATUS_SUCCESS;
+  const typeformer::simt::BlasCall call("cublasLtMatmulPreferenceDestroy", typeformer::simt::Effect::releases);
+  return typeformer::simt::destroy_object<typeformer::simt::MatmulPreference>(
+      call, typeformer::simt::BlasKind::preference, preference);
 }
 TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                                       cublasLtMatmulPreferenceAttributes_t name,
                                                                       const void* value, std::size_t bytes) {
-  return typeformer::simt::set_attribute<typeformer::simt::MatmulPreference>(preference, name, value, bytes);
+  const typeformer::simt::BlasCall call("cublasLtMatmulPreferenceSetAttribute");
+  return call.status
+             ? call.status
+             : typeformer::simt::set_attribute<typeformer::simt::MatmulPreference>(preference, name, value, bytes);
 }
 
 /// Up to two algorithms: one that wants a workspace (when the preference grants it) and one that does not.
@@ -287,6 +375,8 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int* returned) {
+  const typeformer::simt::BlasCall begun("cublasLtMatmulAlgoGetHeuristic", typeformer::simt::Effect::none, true);
+  if (begun.status) return begun.status;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!description || !a || !b || !c || !d || !preference || !results || !returned || requested < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -312,11 +402,13 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
                                                 const void* c_data, cublasLtMatrixLayout_t c, void* d_data,
                                                 cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
                                                 void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+  const typeformer::simt::BlasCall begun("cublasLtMatmul", typeformer::simt::Effect::none, true);
+  typeformer::simt::Stream queue;
+  if (begun.status) return begun.status;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!description || !alpha || !beta || !a_data || !b_data || !d_data || !a || !b || !c || !d)
     return CUBLAS_STATUS_INVALID_VALUE;
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  const auto queue = typeformer::simt::queue_of(stream);
+  if (typeformer::simt::find_queue(stream, queue)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (queue->gpu != handle->gpu || typeformer::simt::current_gpu != handle->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
   auto call = typeformer::simt::describe_matmul(description, a, b, c, d);
   if (const auto status = typeformer::simt::check_problem(call)) return status;
@@ -340,10 +432,7 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
   }
   typeformer::simt::check_extents(call);
   if (needed) typeformer::simt::check_extent("workspace", workspace, needed);
-  typeformer::simt::push(queue, [call, workspace, needed] {
-    if (needed) std::memset(workspace, typeformer::simt::poison_byte, needed);  // an algorithm may leave anything there
-    typeformer::simt::run_matmul(call);
-  });
+  typeformer::simt::push_matmul(queue, call, workspace, needed);
   return CUBLAS_STATUS_SUCCESS;
 }
 #endif

@@ -8,6 +8,7 @@
 #include <csetjmp>
 #include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "typeformer/simt/shared_memory.hpp"
@@ -53,7 +54,8 @@ class DeviceMemory {
     std::memset(result + bytes, zone_byte, needed - bytes);
     poison(result + bytes, needed - bytes);
     close();
-    live_[result] = {bytes, gpu};
+    live_[result] = {bytes, gpu, ++allocations_};
+    used_[gpu] += bytes;
     checker_allocate(result, bytes);
     return result;
   }
@@ -64,6 +66,7 @@ class DeviceMemory {
     if (found == live_.end()) return false;
     const std::size_t bytes = found->second.bytes, whole = (bytes + 255) / 256 * 256 + zone;
     checker_release(pointer);
+    used_[found->second.gpu] -= bytes;
     live_.erase(found);
     open();
     unpoison(static_cast<char*>(pointer), whole);
@@ -74,22 +77,39 @@ class DeviceMemory {
     return true;
   }
 
+  /// Notes that the allocation will be released. False when the pointer starts none, or has been noted before.
+  bool begin_release(void* pointer) {
+    const auto found = live_.find(static_cast<char*>(pointer));
+    return found != live_.end() && !std::exchange(found->second.releasing, true);
+  }
+  /// Releases all that a GPU has.
+  void release_all(int gpu) {
+    std::vector<char*> pieces;
+    for (const auto& [start, piece] : live_)
+      if (piece.gpu == gpu) pieces.push_back(start);
+    for (char* start : pieces) release(start);
+  }
+
   bool contains(const void* pointer) const {
     return static_cast<const char*>(pointer) >= base_ && static_cast<const char*>(pointer) < base_ + capacity;
   }
   /// Whether [pointer, pointer + bytes) lies in one allocation; its end counts when bytes is 0.
   bool valid(const void* pointer, std::size_t bytes) const {
-    const auto* first = static_cast<const char*>(pointer);
-    auto after = live_.upper_bound(const_cast<char*>(first));
-    if (after == live_.begin()) return false;
-    --after;
-    return first + bytes <= after->first + after->second.bytes;
+    const auto found = find(pointer);
+    return found != live_.end() && static_cast<const char*>(pointer) + bytes <= found->first + found->second.bytes;
   }
   /// The GPU whose memory a valid pointer points to.
-  int gpu_of(const void* pointer) const {
-    return std::prev(live_.upper_bound(static_cast<char*>(const_cast<void*>(pointer))))->second.gpu;
+  int gpu_of(const void* pointer) const { return find(pointer)->second.gpu; }
+  /// A number of its own for each allocation ever made; 0 for what is no address of any, or its end.
+  std::uint64_t serial_of(const void* pointer) const { return valid(pointer, 0) ? find(pointer)->second.serial : 0; }
+  /// Bytes of the allocation that a valid pointer points to.
+  std::size_t size_of(const void* pointer) const { return find(pointer)->second.bytes; }
+  /// Bytes that are allocated on a GPU, and allocations on all.
+  std::size_t used(int gpu) const {
+    const auto found = used_.find(gpu);
+    return found == used_.end() ? 0 : found->second;
   }
-  std::size_t used() const { return top_; }
+  std::size_t pieces() const { return live_.size(); }
 
   /// Tells the first allocation that was written past its end, and repairs its zone. Needs open memory.
   bool find_overrun(std::size_t& bytes, std::size_t& offset) {
@@ -189,8 +209,17 @@ class DeviceMemory {
   struct Piece {
     std::size_t bytes = 0;
     int gpu = 0;
+    std::uint64_t serial = 0;
+    bool releasing = false;
   };
+  /// The last allocation that starts at the pointer or before.
+  std::map<char*, Piece>::const_iterator find(const void* pointer) const {
+    const auto after = live_.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
+    return after == live_.begin() ? live_.end() : std::prev(after);
+  }
   std::map<char*, Piece> live_;
+  std::map<int, std::size_t> used_;
+  std::uint64_t allocations_ = 0;
   std::multimap<std::size_t, char*> free_;
   inline static DeviceMemory* watched_ = nullptr;
   inline static struct sigaction previous_ {};

@@ -1,115 +1,125 @@
-/// Events and captured graphs of the CUDA runtime's stand-in. Included by runtime.hpp.
+/// Events of the CUDA runtime's stand-in. Included by runtime.hpp.
 #pragma once
-#include "typeformer/simt/streams.hpp"
+#include "typeformer/simt/calls.hpp"
 
-TYPEFORMER_SIMT_C cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  if (!event) return typeformer::simt::status(cudaErrorInvalidValue);
-  *event = new CUevent_st{};
-  (*event)->timing = !(flags & cudaEventDisableTiming);
-  return cudaSuccess;
-}
-TYPEFORMER_SIMT_C cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-TYPEFORMER_SIMT_C cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-TYPEFORMER_SIMT_C cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
-  const auto queue = typeformer::simt::queue_of(stream);
-  if (queue->gpu != event->gpu) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
+namespace typeformer::inline TYPEFORMER_ABI::simt {
+
+inline cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
+  Stream queue;
+  if (!runtime().handles.events.contains(event)) return cudaErrorInvalidResourceHandle;
+  if (const auto error = find_queue(stream, queue)) return error;
+  if (queue->gpu != event->gpu) return cudaErrorInvalidResourceHandle;
   event->capture = queue->capture;
-  if (queue->capture) return cudaSuccess;  // a captured graph keeps the order of its calls
-  auto time = std::make_shared<std::chrono::steady_clock::time_point>();
-  typeformer::simt::push(queue, [time] { *time = std::chrono::steady_clock::now(); });
-  event->mark = {queue, queue->pushed};
+  if (queue->capture) {  // no operation: a place in the graph
+    event->frontier = queue->frontier;
+    return cudaSuccess;
+  }
+  const auto time = std::make_shared<std::chrono::steady_clock::time_point>();
+  push(queue, {Work::record, "cudaEventRecord", [time] { *time = std::chrono::steady_clock::now(); }});
+  event->mark = end_of(queue);
   event->time = time;
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
-  typeformer::simt::wait_for(event->mark);
+
+/// The stream takes part in a capture from here on, behind the event.
+inline cudaError_t join_capture(const Stream& queue, const std::shared_ptr<Capture>& capture,
+                                const std::vector<std::size_t>& frontier) {
+  if (queue == runtime().null_streams[queue->gpu]) return violation(*capture, cudaErrorStreamCaptureUnsupported);
+  if (queue->capture != capture) {
+    if (queue->capture) {
+      queue->capture->invalid = true;
+      return violation(*capture, cudaErrorStreamCaptureMerge);
+    }
+    queue->capture = capture;
+    queue->lane = static_cast<unsigned>(capture->streams.size());
+    capture->streams.push_back(queue);
+  }
+  std::set<std::size_t> merged(queue->frontier.begin(), queue->frontier.end());
+  merged.insert(frontier.begin(), frontier.end());
+  queue->frontier.assign(merged.begin(), merged.end());
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
-  const auto& mark = event->mark;
-  if (!mark.stream || mark.stream->done >= mark.count) return cudaSuccess;
-  typeformer::simt::wait_for({mark.stream, mark.stream->done + 1});  // one task per question
-  return mark.stream->done >= mark.count ? cudaSuccess : cudaErrorNotReady;
+
+inline cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
+  Stream queue;
+  if (!runtime().handles.events.contains(event)) return cudaErrorInvalidResourceHandle;
+  if (const auto& capture = event->capture) {
+    if (capture->ended) return cudaErrorCapturedEvent;
+    if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+  }
+  if (const auto error = find_queue(stream, queue)) return error;
+  if (event->capture) return join_capture(queue, event->capture, event->frontier);
+  if (queue->capture) return violation(*queue->capture, cudaErrorStreamCaptureIsolation);
+  if (!event->mark.stream) return cudaSuccess;
+  push(queue, {Work::wait, "cudaStreamWaitEvent", [mark = event->mark] { run_until(mark.stream, mark.count); }});
+  return cudaSuccess;
 }
-/// Milliseconds on the host between the two: no measure of a GPU.
-TYPEFORMER_SIMT_C cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!start || !end || !start->time || !end->time || !start->timing || !end->timing)
-    return typeformer::simt::status(cudaErrorInvalidResourceHandle);
-  for (const auto* event : {start, end})
+
+inline cudaError_t elapsed(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  for (const cudaEvent_t event : {start, end}) {
+    if (const auto error = check_event(event)) return error;
+    if (!event->time || !event->timing) return cudaErrorInvalidResourceHandle;
+  }
+  for (const cudaEvent_t event : {start, end})
     if (event->mark.stream->done < event->mark.count) return cudaErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!event) return typeformer::simt::status(cudaErrorInvalidResourceHandle);
-  const auto queue = typeformer::simt::queue_of(stream);
-  if (event->capture) {  // the stream joins the capture
-    queue->capture = event->capture;
-    return cudaSuccess;
-  }
-  if (queue->capture) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);
-  if (!event->mark.stream) return cudaSuccess;
-  typeformer::simt::push(queue, [mark = event->mark] { typeformer::simt::run_until(mark.stream, mark.count); });
-  return cudaSuccess;
-}
 
-// ---------------------------------------------------------------- graphs
+}  // namespace typeformer
 
-TYPEFORMER_SIMT_C cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!stream)
-    return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);  // the null stream cannot be captured
-  if (stream->queue->capture) return typeformer::simt::status(cudaErrorStreamCaptureUnsupported);
-  stream->queue->capture = new std::vector<typeformer::simt::Task>;
-  stream->queue->capture_origin = true;
+TYPEFORMER_SIMT_C cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  const typeformer::simt::Call call("cudaEventCreateWithFlags");
+  constexpr unsigned known = cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+  if (call.error) return call.error;
+  if (!event || (flags & ~known) || ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming)))
+    return typeformer::simt::status(cudaErrorInvalidValue);
+  *event = new CUevent_st{};
+  (*event)->timing = !(flags & cudaEventDisableTiming);
+  typeformer::simt::runtime().handles.events.insert(*event);
   return cudaSuccess;
 }
-TYPEFORMER_SIMT_C cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* state) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  *state = typeformer::simt::queue_of(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  return cudaSuccess;
+TYPEFORMER_SIMT_C cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  const typeformer::simt::Call call("cudaEventCreate");
+  return call.error ? call.error : cudaEventCreateWithFlags(event, cudaEventDefault);
 }
-TYPEFORMER_SIMT_C cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  auto& device = typeformer::simt::runtime();
-  const std::lock_guard lock(device.mutex);
-  const auto queue = typeformer::simt::queue_of(stream);
-  if (!graph || !queue->capture || !queue->capture_origin) return typeformer::simt::status(cudaErrorInvalidValue);
-  const std::unique_ptr<std::vector<typeformer::simt::Task>> tasks(queue->capture);
-  for (const auto& other : device.streams)
-    if (other->capture == tasks.get()) other->capture = nullptr;
-  queue->capture_origin = false;
-  *graph = new CUgraph_st{std::move(*tasks)};
-  return cudaSuccess;
+TYPEFORMER_SIMT_C cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const typeformer::simt::Call call("cudaEventDestroy", typeformer::simt::Effect::releases);
+  if (!typeformer::simt::runtime().handles.events.erase(event)) return call.end(cudaErrorInvalidResourceHandle);
+  delete event;
+  return call.end(cudaSuccess);
 }
-TYPEFORMER_SIMT_C cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  if (!executable || !graph) return typeformer::simt::status(cudaErrorInvalidValue);
-  *executable = new CUgraphExec_st{graph->tasks};
-  return cudaSuccess;
+TYPEFORMER_SIMT_C cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream TYPEFORMER_SIMT_DEFAULT(nullptr)) {
+  const typeformer::simt::Call call("cudaEventRecord");
+  return call.error ? call.error : typeformer::simt::status(typeformer::simt::record(event, stream));
 }
-TYPEFORMER_SIMT_C cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  const std::lock_guard lock(typeformer::simt::runtime().mutex);
-  if (!executable) return typeformer::simt::status(cudaErrorInvalidValue);
-  for (const auto& task : executable->tasks) typeformer::simt::push(typeformer::simt::queue_of(stream), task);
-  return cudaSuccess;
+TYPEFORMER_SIMT_C cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const typeformer::simt::Call call("cudaEventSynchronize");
+  if (call.error) return call.error;
+  if (const auto error = typeformer::simt::check_event(event)) return typeformer::simt::status(error);
+  if (const auto error = typeformer::simt::unsafe_call()) return typeformer::simt::status(error);
+  return typeformer::simt::wait_for(event->mark);
 }
-TYPEFORMER_SIMT_C cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  delete executable;
-  return cudaSuccess;
+/// One operation of the event's stream runs for each question.
+TYPEFORMER_SIMT_C cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const typeformer::simt::Call call("cudaEventQuery");
+  if (call.error) return call.error;
+  if (const auto error = typeformer::simt::check_event(event)) return typeformer::simt::status(error);
+  if (const auto error = typeformer::simt::unsafe_call()) return typeformer::simt::status(error);
+  return typeformer::simt::ask(event->mark);
 }
-TYPEFORMER_SIMT_C cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
+/// Milliseconds on the host between the two: no measure of a GPU.
+TYPEFORMER_SIMT_C cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const typeformer::simt::Call call("cudaEventElapsedTime");
+  if (call.error) return call.error;
+  if (!milliseconds) return typeformer::simt::status(cudaErrorInvalidValue);
+  const cudaError_t result = typeformer::simt::elapsed(milliseconds, start, end);
+  return result == cudaErrorNotReady ? result : typeformer::simt::status(result);
+}
+TYPEFORMER_SIMT_C cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                                  unsigned flags TYPEFORMER_SIMT_DEFAULT(0)) {
+  const typeformer::simt::Call call("cudaStreamWaitEvent");
+  if (call.error) return call.error;
+  if (flags != cudaEventWaitDefault) return typeformer::simt::status(cudaErrorNotSupported);
+  return typeformer::simt::status(typeformer::simt::wait_event(stream, event));
 }

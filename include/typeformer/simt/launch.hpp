@@ -27,11 +27,7 @@ inline cudaError_t check_shape(const void* kernel, const LaunchShape& shape) {
     return cudaErrorInvalidConfiguration;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     return cudaErrorInvalidConfiguration;
-  if (queue_of(shape.stream)->gpu != current_gpu) return cudaErrorInvalidResourceHandle;
-  const auto& limits = runtime().dynamic_limit;
-  const auto granted = limits.find({current_gpu, kernel});
-  const std::size_t limit = granted == limits.end() ? 0 : static_cast<std::size_t>(granted->second);
-  return shape.shared_bytes > std::max(limit, options().shared_default) ? cudaErrorInvalidValue : cudaSuccess;
+  return shape.shared_bytes > dynamic_limit_of(kernel) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 /// A pointer argument must be null or point into memory of the current GPU or pinned memory.
@@ -52,6 +48,12 @@ void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Place p
         message(device.memory.contains(pointer) ? "%p outside every live allocation" : "host memory at %p", pointer)
             .text);
   }
+}
+
+template <class T>
+void note_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Operation& operation) {
+  if constexpr (std::is_pointer_v<T>)
+    if (argument) operation.spans.push_back({static_cast<const void*>(argument), 0, Span::Use::argument});
 }
 
 /// Runs a queued kernel and looks at the allocations' zones afterwards.
@@ -75,23 +77,37 @@ inline void run_kernel(const LaunchShape& shape, void (*body)(void*), void* cont
 template <class... Parameters, class... Arguments>
 [[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "A launch passes one argument per kernel parameter.");
-  const std::lock_guard lock(runtime().mutex);
-  if (const cudaError_t error = check_shape(reinterpret_cast<const void*>(kernel), shape)) return status(error);
+  const Call begun("cudaLaunchKernel");
+  const void* const address = reinterpret_cast<const void*>(kernel);
+  Stream queue;
+  if (begun.error) return begun.error;
+  if (const cudaError_t error = find_queue(shape.stream, queue)) return status(error);
+  if (queue->gpu != current_gpu) return status(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = check_shape(address, shape)) return status(error);
   using Values = std::tuple<std::remove_cv_t<Parameters>...>;
-  struct Call {
+  struct Launch {
     void (*kernel)(Parameters...);
     Values values;
   };
   auto call =
-      std::make_shared<Call>(Call{kernel, Values(static_cast<Parameters>(std::forward<Arguments>(arguments))...)});
-  std::apply([&](const auto&... value) { (check_argument(value, shape.place), ...); }, call->values);
-  push(queue_of(shape.stream), [call, shape] {
+      std::make_shared<Launch>(Launch{kernel, Values(static_cast<Parameters>(std::forward<Arguments>(arguments))...)});
+  Operation operation{Work::kernel, "cudaLaunchKernel"};
+  operation.kernel = address;
+  operation.place = shape.place;
+  std::apply(
+      [&](const auto&... value) {
+        (check_argument(value, shape.place), ...);
+        (note_argument(value, operation), ...);
+      },
+      call->values);
+  operation.run = [call, shape] {
     const auto body = [](void* context) {
-      const Call& self = *static_cast<Call*>(context);
+      const Launch& self = *static_cast<Launch*>(context);
       std::apply(self.kernel, self.values);
     };
     run_kernel(shape, body, call.get());
-  });
+  };
+  push(queue, std::move(operation));
   return cudaSuccess;
 }
 

@@ -51,6 +51,26 @@ inline std::vector<std::string> source_lines(const std::vector<const void*>& add
   return result;
 }
 
+/// The demangled signature of the function that starts at the address, or an empty text.
+inline std::string function_signature(const void* address) {
+  Dl_info object{};
+  if (!dladdr(address, &object) || !object.dli_fname) return "";
+  char offset[32];
+  std::snprintf(
+      offset, sizeof offset, " 0x%lx",
+      static_cast<unsigned long>(static_cast<const char*>(address) - static_cast<const char*>(object.dli_fbase)));
+  const std::string command = std::string("addr2line -C -f -e '") + object.dli_fname + "'" + offset + " 2>/dev/null";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return "";
+  char line[2048];
+  std::string result;
+  if (std::fgets(line, sizeof line, pipe)) result = line;
+  while (std::fgets(line, sizeof line, pipe)) continue;
+  pclose(pipe);
+  while (!result.empty() && (result.back() == '\n' || result.back() == ' ')) result.pop_back();
+  return result.starts_with("?") ? "" : result;
+}
+
 inline std::string source_line(const void* address) { return source_lines({address})[0]; }
 
 }  // namespace typeformer

@@ -1,60 +1,42 @@
 /// Streams as queues that run only when something waits for them: a forgotten synchronization is seen as missing data.
 #pragma once
-#include <chrono>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <set>
+#include <exception>
 
-#include "typeformer/simt/device_memory.hpp"
-#include "typeformer/simt/runtime_types.hpp"
+#include "typeformer/simt/operations.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-using Task = std::function<void()>;
-
-/// GPUs of the imaginary machine: two, so that work for the wrong one shows.
-inline constexpr int gpu_count = 2;
-/// The calling thread's current GPU.
-inline thread_local int current_gpu = 0;
-
-/// One stream's work.
-struct StreamQueue {
-  int gpu = current_gpu;  // the one that was current when the stream was made
-  std::deque<Task> tasks;
-  std::uint64_t pushed = 0, done = 0;
-  bool non_blocking = false, running = false;
-  std::vector<Task>* capture = nullptr;  // tasks go there instead while a graph is captured
-  bool capture_origin = false;
-};
-using Stream = std::shared_ptr<StreamQueue>;
-
-/// A point in a stream.
-struct Mark {
-  Stream stream;
-  std::uint64_t count = 0;
+/// A failure that a test asks for; see injection.hpp.
+struct Failure {
+  std::string only;          // the beginning of the functions' names; empty: all functions
+  bool allocations = false;  // only functions that allocate memory
+  std::uint64_t countdown = 1;
+  cudaError_t code = cudaErrorUnknown;
+  int blas_status = 0;
+  std::string failed;  // the function, once it has
+  bool made_sticky = false;
 };
 
-}  // namespace typeformer
-
-struct CUstream_st {
-  typeformer::simt::Stream queue;
-};
-struct CUevent_st {
-  typeformer::simt::Mark mark;
-  bool timing = true;
-  int gpu = typeformer::simt::current_gpu;
-  std::vector<typeformer::simt::Task>* capture = nullptr;
-  std::shared_ptr<std::chrono::steady_clock::time_point> time;
-};
-struct CUgraph_st {
-  std::vector<typeformer::simt::Task> tasks;
-};
-struct CUgraphExec_st {
-  std::vector<typeformer::simt::Task> tasks;
+/// What happened since the program began.
+struct Totals {
+  std::map<std::string_view, std::uint64_t> calls;  // of the runtime and cuBLASLt, by name
+  std::map<const void*, std::uint64_t> launches;    // queued or replayed, by kernel
+  std::uint64_t copies = 0, fills = 0, products = 0, replays = 0, copied_bytes = 0;
 };
 
-namespace typeformer::inline TYPEFORMER_ABI::simt {
+enum class BlasKind : std::uint8_t { handle, description, layout, preference };
+
+/// Objects that have been created and not destroyed, by the pointers that callers have.
+struct Handles {
+  std::set<const void*> streams, events, graphs, executables;
+  std::map<BlasKind, std::set<const void*>> blas;
+};
+
+/// Page-locked memory.
+struct Pinned {
+  std::size_t bytes = 0;
+  int gpu = 0;
+};
 
 /// The simulated GPUs: their memory, their streams, the last error. All members need the lock.
 struct Runtime {
@@ -64,10 +46,19 @@ struct Runtime {
   std::set<Stream> streams;
   std::map<std::pair<int, const void*>, int>
       dynamic_limit;  // bytes that cudaFuncSetAttribute granted, by GPU and kernel
-  std::map<char*, std::size_t> pinned;
+  std::map<char*, Pinned> pinned;
+  std::size_t memory_limit = DeviceMemory::capacity;  // bytes that a GPU seems to have
+  std::vector<std::shared_ptr<Capture>> captures;     // that have not ended
+  unsigned long long captures_begun = 0;
+  Handles handles;
   cudaError_t last_error = cudaSuccess;
+  cudaError_t sticky = cudaSuccess;  // what every call fails with, once set
+  bool sticky_faults = false;        // faults are statuses, not exceptions
   std::string last_fault;
-  std::uint64_t launches = 0;
+  std::uint64_t launches = 0;  // of kernels that ran
+  Totals totals;
+  std::vector<Failure*> failures;
+  unsigned call_depth = 0;
   std::uint64_t random_state = 0x9E3779B97F4A7C15ull;
 
   Runtime() {
@@ -83,11 +74,11 @@ struct Runtime {
     random_state ^= random_state << 17;
     return static_cast<unsigned>(random_state >> 33);
   }
-  bool is_pinned(const void* pointer) const {
+  bool is_pinned(const void* pointer, std::size_t bytes = 1) const {
     auto after = pinned.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
     if (after == pinned.begin()) return false;
     --after;
-    return static_cast<const char*>(pointer) < after->first + after->second;
+    return static_cast<const char*>(pointer) + bytes <= after->first + after->second.bytes;
   }
 };
 
@@ -96,24 +87,18 @@ inline Runtime& runtime() {
   return instance;
 }
 
-inline Stream queue_of(cudaStream_t stream) { return stream ? stream->queue : runtime().null_streams[current_gpu]; }
+/// The work of a stream, or of the current GPU's null stream. Null for what is no stream.
+inline Stream queue_of(cudaStream_t stream) {
+  Runtime& device = runtime();
+  constexpr std::uintptr_t legacy = 1;  // cudaStreamLegacy
+  if (!stream || reinterpret_cast<std::uintptr_t>(stream) == legacy) return device.null_streams[current_gpu];
+  return device.handles.streams.contains(stream) ? stream->queue : nullptr;
+}
 
 /// Remembers a status that is not success for cudaGetLastError.
 inline cudaError_t status(cudaError_t value) {
   if (value != cudaSuccess) runtime().last_error = value;
   return value;
-}
-
-/// Runs the stream's next task. False when it has none or is in the middle of one.
-inline bool step(StreamQueue& queue) {
-  if (queue.tasks.empty() || queue.running) return false;
-  const Task task = std::move(queue.tasks.front());
-  queue.tasks.pop_front();
-  queue.running = true;
-  task();
-  queue.running = false;
-  ++queue.done;
-  return true;
 }
 
 /// Gives up all work, as a device does after a fault.
@@ -123,9 +108,41 @@ inline void drop_all(Runtime& device) {
     queue->running = false;
     queue->done = queue->pushed;
   }
+  std::erase_if(device.streams, [](const Stream& queue) { return queue->destroyed; });
 }
 
-/// Runs the stream up to `count` tasks; other streams advance too, in random order. Throws Fault.
+/// Remembers which allocations an operation means, in case others take their place.
+inline void note_allocations(Operation& operation) {
+  for (Span& span : operation.spans) span.serial = runtime().memory.serial_of(span.first);
+}
+
+/// Runs an operation. Throws Fault when memory that it was given has been freed since.
+inline void perform(const Operation& operation) {
+  for (const Span& span : operation.spans)
+    if (span.serial && runtime().memory.serial_of(span.first) != span.serial)
+      throw Fault(operation.name, operation.work == Work::kernel ? operation.text() : "memory",
+                  "memory that lives until the operation has run", message("%p, freed before", span.first).text);
+  operation.run();
+}
+
+/// Runs the stream's next operation. False when it has none or is in the middle of one.
+inline bool step(StreamQueue& queue) {
+  if (queue.tasks.empty() || queue.running) return false;
+  const Operation operation = std::move(queue.tasks.front());
+  queue.tasks.pop_front();
+  queue.running = true;
+  perform(operation);
+  queue.running = false;
+  ++queue.done;
+  return true;
+}
+
+/// Forgets a stream that the program has destroyed once its work is done.
+inline void forget_when_done(const Stream& queue) {
+  if (queue->destroyed && queue->done == queue->pushed) runtime().streams.erase(queue);
+}
+
+/// Runs the stream up to `count` operations; other streams advance too, in random order. Throws Fault.
 inline void run_until(const Stream& queue, std::uint64_t count) {
   Runtime& device = runtime();
   while (queue->done < count) {
@@ -133,10 +150,14 @@ inline void run_until(const Stream& queue, std::uint64_t count) {
       auto other = device.streams.begin();
       std::advance(other, device.draw() % device.streams.size());
       const Stream chosen = *other;
-      if (chosen != queue && step(*chosen)) continue;
+      if (chosen != queue && step(*chosen)) {
+        forget_when_done(chosen);
+        continue;
+      }
     }
     if (!step(*queue)) break;
   }
+  forget_when_done(queue);
 }
 
 /// Opens device memory for a while.
@@ -148,10 +169,21 @@ class DeviceWork {
   ~DeviceWork() { runtime().memory.close(); }
 };
 
-/// Waits for the mark. Throws Fault when a kernel broke a rule; all queued work is then dropped.
-inline void wait_for(const Mark& mark) {
-  if (!mark.stream) return;
+/// What a GPU's runtime calls a Fault.
+inline cudaError_t code_of(const Fault& fault) {
+  const std::string_view text = fault.what();
+  for (const char* sign : {"misaligned", "aligned address", "16-byte aligned"})
+    if (text.find(sign) != text.npos) return cudaErrorMisalignedAddress;
+  for (const char* sign : {"out-of-bounds", "live allocation", "outside every allocation", "inside device allocations"})
+    if (text.find(sign) != text.npos) return cudaErrorIllegalAddress;
+  return cudaErrorLaunchFailure;
+}
+
+/// Waits for the mark. Throws Fault when a kernel broke a rule, or returns its status when faults are sticky; all
+/// queued work is then dropped.
+inline cudaError_t wait_for(const Mark& mark) {
   Runtime& device = runtime();
+  if (!mark.stream || mark.stream->done >= mark.count) return cudaSuccess;
   try {
     const DeviceWork work;
     run_until(mark.stream, mark.count);
@@ -159,18 +191,61 @@ inline void wait_for(const Mark& mark) {
     drop_all(device);
     device.last_fault = fault.what();
     device.last_error = cudaErrorLaunchFailure;
-    throw;
+    if (!device.sticky_faults) throw;
+    return device.last_error = device.sticky = code_of(fault);
   } catch (...) {
     drop_all(device);
     throw;
   }
+  return cudaSuccess;
 }
 
-/// Queues a task. A GPU's null stream waits for all its blocking streams and they wait for it, as CUDA's legacy stream
-/// does.
-inline void push(const Stream& queue, Task task) {
+/// Waits without throwing: for functions that destructors call.
+inline cudaError_t wait_quietly(const Mark& mark) noexcept {
+  try {
+    return wait_for(mark);
+  } catch (const std::exception&) {
+    return status(cudaErrorLaunchFailure);
+  }
+}
+
+inline Mark end_of(const Stream& queue) { return {queue, queue->pushed}; }
+
+/// Waits without throwing for all streams of all GPUs.
+inline cudaError_t wait_for_all_quietly() noexcept {
+  cudaError_t result = cudaSuccess;
+  for (const Stream& queue : std::set(runtime().streams))
+    if (const auto error = wait_quietly(end_of(queue))) result = error;
+  return result;
+}
+
+/// Adds an operation that is queued, or replayed by a graph, to the totals.
+inline void count(const Operation& operation) {
+  Totals& totals = runtime().totals;
+  switch (operation.work) {
+    case Work::kernel:
+      ++totals.launches[operation.kernel];
+      break;
+    case Work::copy:
+      ++totals.copies;
+      totals.copied_bytes += operation.bytes;
+      break;
+    case Work::fill:
+      ++totals.fills;
+      break;
+    case Work::product:
+      ++totals.products;
+      break;
+    default:
+      break;
+  }
+}
+
+/// Queues an operation. A GPU's null stream waits for all its blocking streams and they wait for it, as CUDA's legacy
+/// stream does.
+inline void enqueue(const Stream& queue, Operation operation) {
   Runtime& device = runtime();
-  if (queue->capture) return queue->capture->push_back(std::move(task));
+  count(operation);
   std::vector<Mark> before;
   const Stream& null_stream = device.null_streams[queue->gpu];
   if (queue == null_stream) {
@@ -181,12 +256,29 @@ inline void push(const Stream& queue, Task task) {
     before.push_back({null_stream, null_stream->pushed});
   }
   if (!before.empty())
-    task = [before, task = std::move(task)] {
+    operation.run = [before, run = std::move(operation.run)] {
       for (const Mark& mark : before) run_until(mark.stream, mark.count);
-      task();
+      run();
     };
-  queue->tasks.push_back(std::move(task));
+  note_allocations(operation);
+  queue->tasks.push_back(std::move(operation));
   ++queue->pushed;
+}
+
+/// Appends an operation to a sequence that is being captured, behind what its stream stands behind.
+inline void capture_node(StreamQueue& queue, Operation operation) {
+  note_allocations(operation);
+  Capture& capture = *queue.capture;
+  capture.nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{
+      std::move(operation), std::exchange(queue.frontier, {capture.nodes.size()}), queue.lane, queue.gpu}));
+}
+
+/// Queues an operation, or adds it to the graph that the stream is captured into.
+inline void push(const Stream& queue, Operation operation) {
+  if (queue->capture)
+    capture_node(*queue, std::move(operation));
+  else
+    enqueue(queue, std::move(operation));
 }
 
 }  // namespace typeformer
