@@ -38,7 +38,7 @@ std::string work(cuda::Device& on) {
   if (y.download() != std::vector<double>(64, 33)) wrong += "product, ";
   kernels::launch(on, "test", write_from_shared<float>, 1, {dim3(32), std::size_t{64} << 10}, written.data());
   if (written.download()[0] != 7) wrong += "kernel, ";
-  const std::byte* list = on.list(0, std::as_bytes(std::span("abcd", 4)), "test");
+  const std::byte* list = on.list(std::as_bytes(std::span("abcd", 4)), "test");
   std::string contents(4, ' ');
   on.download(contents.data(), list, 4);
   if (contents != "abcd") wrong += "list, ";
@@ -103,9 +103,9 @@ std::string complaint(const std::string& what) {
 Lists upload_lists() {
   cuda::Device on;
   const auto bytes = [](const char* text) { return std::as_bytes(std::span(text, 4)); };
-  const std::byte* first = on.list(2, bytes("abcd"), "test");
-  const std::byte* same = on.list(2, bytes("abcd"), "test");
-  const std::byte* other = on.list(2, bytes("efgh"), "test");
+  const std::byte* first = on.list(bytes("abcd"), "test");
+  const std::byte* same = on.list(bytes("abcd"), "test");
+  const std::byte* other = on.list(bytes("efgh"), "test");
   Lists lists;
   lists.contents.resize(4);
   on.download(lists.contents.data(), other, 4);
@@ -116,16 +116,70 @@ Lists upload_lists() {
 std::string list_after_failure() {
   cuda::Device on;
   const auto abcd = std::as_bytes(std::span("abcd", 4));
-  on.list(2, abcd, "test");
+  on.list(abcd, "test");
   try {
-    on.list(2, std::span(abcd.data(), std::size_t{1} << 50), "test");  // no GPU has room for it, and nobody reads it
+    on.list(std::span(abcd.data(), std::size_t{1} << 50), "test");  // no GPU has room for it, and nobody reads it
     return "no failure";
   } catch (const Error&) {
   }
-  const std::byte* list = on.list(2, abcd, "test");
+  const std::byte* list = on.list(abcd, "test");
   std::string contents(4, ' ');
   on.download(contents.data(), list, 4);
   return contents;
+}
+
+std::string replayed() {
+  cuda::Device on;
+  cuda::Device::Recording recording;
+  support::Array<bf16> x(on, std::vector<double>(64, 1)), y(on, 64);
+  support::Array<float> bias(on, std::vector<double>(8, 1)), copied(on, 4);
+  int calls = 0;
+  std::string wrong;
+  const auto bytes = [](const char* text) { return std::as_bytes(std::span(text, 4)); };
+  const auto work = [&] {  // a product and a kernel with scratch memory, and a list
+    ++calls;
+    LinearArgs<bf16, bf16> a;
+    a.y = y.data();
+    a.x = a.w = x.data();
+    a.bias = bias.data();
+    a.rows = a.in = a.out = 8;
+    linear(on, a);
+    const auto* list = reinterpret_cast<const float*>(on.list(bytes("abcd"), "test"));
+    add(on, AddArgs<float>{.y = copied.data(), .a = list, .b = copied.data() + 1, .count = 1});
+  };
+  const auto run = [&](double number, std::int64_t key, int expected_calls, const char* what) {
+    const std::vector<bf16> numbers(64, from_float<bf16>(static_cast<float>(number)));
+    const float zeros[2]{};
+    on.upload(x.data(), numbers.data(), numbers.size() * sizeof(bf16));
+    on.upload(copied.data(), zeros, sizeof zeros);
+    on.run(recording, std::span(&key, 1), work);
+    float list = 0;
+    on.download(&list, copied.data(), sizeof list);
+    if (y.download() != std::vector<double>(64, 8 * number * number + 1) || std::memcmp(&list, "abcd", 4) != 0 ||
+        calls != expected_calls)
+      wrong += std::string(what) + ", ";
+  };
+  run(1, 7, 1, "first");
+  run(2, 7, 2, "recorded");
+  if (!recording) wrong += "no recording, ";
+  run(3, 7, 2, "replayed");
+  run(1, 8, 3, "another key");
+  run(2, 8, 4, "recorded again");
+  for (char i = 0; i < 40; ++i) on.list(std::as_bytes(std::span(&i, 1)), "test");
+  run(1, 8, 4, "replayed with a forgotten list");
+  on.scratch<float>(std::size_t{1} << 20, "test");
+  run(2, 8, 5, "with other scratch memory");
+  const auto fails = [&]() -> void { throw Error("work", "nothing", "success", "failure"); };
+  const std::int64_t key = 8;
+  try {
+    on.run(recording, std::span(&key, 1), fails);
+    wrong += "no error, ";
+  } catch (const Error&) {
+  }
+  run(3, 8, 6, "after a failure");
+  run(1, 8, 7, "recorded after a failure");
+  run(2, 8, 7, "replayed after a failure");
+  return wrong;
 }
 
 std::string with_another_gpu_current() {

@@ -34,6 +34,11 @@ TEST_CASE("device: a list that could not be uploaded is not remembered") {
   CHECK(device::list_after_failure() == "abcd");
 }
 
+TEST_CASE("device: recorded operations run again on what lies in the memory then") {
+  const std::string wrong = device::replayed();
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
+
 TEST_CASE("device: its GPU is the one it was made on, whatever is current later") {
   const std::string wrong = device::with_another_gpu_current();
   CHECK_MESSAGE((wrong.empty() || wrong == "one GPU"), wrong);

@@ -16,9 +16,6 @@
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {
 
-/// Slots of the device's uploaded lists.
-inline constexpr int forward_list = 0, backward_query_list = 1, backward_key_list = 2;
-
 /// Throws Error where the backward could not work or two blocks would write the same gradient.
 template <class T>
 void check_attend_backward(std::string_view operation, const AttendBackwardArgs<T>& b) {
@@ -53,7 +50,7 @@ template <int depth, class Mask, class Score, class T>
 void attend_at(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a) {
   constexpr std::string_view operation = "attend";
   using Tile = typename TileOf<T, depth, AttentionPass::forward>::type;
-  const TileList list = place_tiles(on, operation, forward_list, a, Tile::rows, false);
+  const TileList list = place_tiles(on, operation, a, Tile::rows, false);
   const bool vectors = rows_aligned(a, a.q, a.k, a.v, a.o);
   const AttendTask<T> task{a, list.tiles, vectors};
   const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(1)};
@@ -67,7 +64,7 @@ void backward_to_queries(Device& on, const Mask& mask, const Score& score, Atten
   using Tile = typename TileOf<T, depth, AttentionPass::queries>::type;
   AttendBackwardArgs<T>& b = task.args;
   AttendArgs<T>& a = b.forward;
-  const TileList list = place_tiles(on, operation, backward_query_list, a, Tile::rows, false);
+  const TileList list = place_tiles(on, operation, a, Tile::rows, false);
   const std::int64_t items = list.count * a.heads, dots = query_row_count(a) * a.heads;
   std::int64_t sums = 0;
   if constexpr (Score::Bias::trained) sums = b.dtable ? items * (2 * score.bias.reach + 1) : 0;
@@ -91,7 +88,7 @@ void backward_to_keys(Device& on, const Mask& mask, const Score& score, AttendBa
   constexpr std::string_view operation = "attend_backward";
   using Tile = typename TileOf<T, depth, AttentionPass::keys>::type;
   AttendArgs<T>& a = task.args.forward;
-  const TileList list = place_tiles(on, operation, backward_key_list, a, Tile::rows, true);
+  const TileList list = place_tiles(on, operation, a, Tile::rows, true);
   task.tiles = list.tiles;
   const BlockShape block{dim3(Tile::threads), TileMemory<Tile>::bytes(2) + 4 * Tile::columns * sizeof(float)};
   const auto run = [&](auto kernel) {

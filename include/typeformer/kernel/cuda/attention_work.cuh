@@ -60,13 +60,13 @@ struct TileList {
   const TilePlace* tiles = nullptr;
   std::int64_t count = 0;
 };
-/// Cuts the segments' queries or keys into tiles of `rows` rows. `slot`: of the device's uploaded lists.
+/// Cuts the segments' queries or keys into tiles of `rows` rows.
 template <class T>
-TileList place_tiles(Device& on, std::string_view operation, int slot, const AttendArgs<T>& a, int rows, bool of_keys) {
+TileList place_tiles(Device& on, std::string_view operation, const AttendArgs<T>& a, int rows, bool of_keys) {
   const std::span<const Segment> segments(a.host_segments, static_cast<std::size_t>(a.segment_count));
   const std::vector<TilePlace> tiles = list_tiles(segments, rows, of_keys);
   if (tiles.empty()) return {};
-  const std::byte* list = on.list(slot, std::as_bytes(std::span(tiles)), operation);
+  const std::byte* list = on.list(std::as_bytes(std::span(tiles)), operation);
   return {reinterpret_cast<const TilePlace*>(list), static_cast<std::int64_t>(tiles.size())};
 }
 

@@ -87,6 +87,7 @@ class Blas {
   static constexpr std::size_t plan_limit = 512;
   /// Plans that are kept: an algorithm for every shape, up to plan_limit.
   std::size_t plan_count() const { return plans_.size(); }
+  const void* workspace() const { return workspace_.data(); }
 
  private:
   static constexpr std::uint64_t workspace_limit = std::uint64_t{32} << 20;  // NVIDIA's advice for Hopper

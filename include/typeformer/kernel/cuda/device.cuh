@@ -1,8 +1,8 @@
 /// A CUDA GPU as a device: one stream, memory, and the workspaces that operations share on it.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,23 +12,19 @@
 #include "typeformer/core/error.hpp"
 #include "typeformer/kernel/cuda/blas.cuh"
 #include "typeformer/kernel/cuda/current_gpu.cuh"
+#include "typeformer/kernel/cuda/recording.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
+#include "typeformer/kernel/cuda/uploaded_lists.cuh"
 #include "typeformer/kernel/cuda/workspace.cuh"
 #include "typeformer/simt/simt.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {
 
-/// Lists that operations make on the host and kernels read: uploaded only when they differ from the last ones.
-struct UploadedList {
-  Workspace memory;
-  std::vector<std::byte> contents;
-};
-
 /// What the operations of one device share.
 struct SharedByOperations {
   Workspace scratch;
-  UploadedList lists[4];
+  UploadedLists lists;
   Blas blas;
 };
 
@@ -116,17 +112,18 @@ class Device {
     return static_cast<T*>(shared_->scratch.reserve(count * sizeof(T), operation));
   }
 
-  /// The GPU's copy of a host list; `slot` (0 to 3) keeps lists of different kinds apart.
-  const std::byte* list(int slot, std::span<const std::byte> contents, std::string_view operation) {
+  /// The GPU's copy of a host list, until 31 others were asked for.
+  const std::byte* list(std::span<const std::byte> contents, std::string_view operation) {
     const detail::OnGpu current(gpu_);
-    detail::UploadedList& kept = shared_->lists[slot];
-    const bool same = std::ranges::equal(kept.contents, contents);
-    if (!same) kept.contents.clear();  // what follows may throw: then nothing is remembered
-    auto* memory = static_cast<std::byte*>(kept.memory.reserve(contents.size(), operation));
-    if (same) return memory;
-    upload(memory, contents.data(), contents.size());
-    kept.contents.assign(contents.begin(), contents.end());
-    return memory;
+    std::shared_ptr<const detail::UploadedList> found = shared_->lists.find(contents);
+    if (!found) {
+      const auto made = detail::UploadedLists::make(contents, operation);
+      upload(const_cast<std::byte*>(made->on_gpu), contents.data(), contents.size());
+      shared_->lists.keep(made);
+      found = made;
+    }
+    if (recording_) recording_->lists_.push_back(found);
+    return found->on_gpu;
   }
 
   /// A matrix product on this stream.
@@ -136,12 +133,67 @@ class Device {
   }
   const detail::Blas& blas() const { return shared_->blas; }
 
+  using Recording = cuda::Recording;
+  /// Runs the operations that work() calls. The first time with a key directly, which makes room for all they need; the
+  /// second time they are captured as a CUDA graph, and from then on it is launched instead of calling work(). The
+  /// key says which operations they are: equal keys, equal operations on equal pointers. What lies in the memory is
+  /// read anew each time. On the legacy default stream, and while the caller captures the stream, work() is just
+  /// called. Throws what work() throws, and Error when the graph can't be made.
+  template <class Work>
+  void run(Recording& recording, std::span<const std::int64_t> key, Work&& work) {
+    const detail::OnGpu current(gpu_);
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    if (stream_) detail::check(cudaStreamIsCapturing(stream_, &capturing), "cuda::Device::run", "stream");
+    if (!stream_ || capturing != cudaStreamCaptureStatusNone) return work();
+    std::vector<std::int64_t> whole_key(key.begin(), key.end());
+    if (recording.key_.empty() || recording.key_ != with_memory(whole_key)) {
+      recording.forget();
+      work();
+      recording.gpu_ = gpu_;
+      recording.key_ = with_memory({key.begin(), key.end()});
+      return;
+    }
+    if (!recording.graph_) capture(recording, work);
+    detail::check(cudaGraphLaunch(recording.graph_, stream_), "cuda::Device::run", "graph");
+  }
+
  private:
+  /// The key with what operations share now: a graph made with other memory must not run.
+  std::vector<std::int64_t> with_memory(std::vector<std::int64_t> key) const {
+    for (const void* memory : {shared_->scratch.data(), shared_->blas.workspace()})
+      key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(memory)));
+    key.push_back(grid_limit_);
+    return key;
+  }
+  template <class Work>
+  void capture(Recording& recording, Work& work) {
+    constexpr std::string_view operation = "cuda::Device::run";
+    detail::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), operation, "capture");
+    cudaGraph_t graph = nullptr;
+    recording_ = &recording;
+    try {
+      work();
+    } catch (...) {
+      recording_ = nullptr;
+      (void)cudaStreamEndCapture(stream_, &graph);
+      if (graph) (void)cudaGraphDestroy(graph);
+      recording.forget();
+      throw;
+    }
+    recording_ = nullptr;
+    cudaError_t status = cudaStreamEndCapture(stream_, &graph);
+    if (status == cudaSuccess) status = cudaGraphInstantiate(&recording.graph_, graph, 0);
+    if (graph) (void)cudaGraphDestroy(graph);
+    if (status != cudaSuccess) recording.forget();
+    detail::check(status, operation, "graph");
+  }
+
   static constexpr std::int64_t largest_grid = 2147483647;
   int gpu_ = 0;
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   std::int64_t grid_limit_ = largest_grid;
+  Recording* recording_ = nullptr;                                   // while one is made
   std::optional<detail::SharedByOperations> shared_{std::in_place};  // freed while the GPU is current
 };
 

@@ -30,6 +30,8 @@ class Workspace {
     return memory_;
   }
 
+  const void* data() const { return memory_; }
+
  private:
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
