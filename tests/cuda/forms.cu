@@ -1,6 +1,7 @@
 // Every kernel of the CUDA device that a model's forms can ask for, for nvcc: tests/cuda/nvcc.py reads ptxas' report.
 // All head_dims with the plainest form; all masks and scores with head_dim 64. FORMS chooses a part, so that parts can
-// be compiled side by side: 1 norms and column sums, 2 attention on float, 3 attention on bf16.
+// be compiled side by side: 1 norms and column sums, 2 attention on float, 3 attention on bf16, 4 tables, activations,
+// arrays and losses, 5 queries and keys.
 #include "typeformer/cuda.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
@@ -60,12 +61,79 @@ using Table = ScoreForm<false, TableBiasForm>;
   NORM(LayerNorm, Gain::none, false, T)   \
   template __global__ void sum_slabs<BiasGradientTerms<T>>(std::int64_t, BiasGradientTerms<T>, ColumnPieces, float*);
 
+#define ROWS_OF_TABLE(T, W, elements)                                                   \
+  template __global__ void gather_rows<elements, T, W>(std::int64_t, GatherArgs<T, W>); \
+  template __global__ void gather_rows<1, T, W>(std::int64_t, GatherArgs<T, W>);
+#define ACTIVATION(f, elements, T)                                                          \
+  template __global__ void activate<f, elements, T>(std::int64_t, f, ActivateArgs<T>, int); \
+  template __global__ void activate_backward<f, elements, T>(std::int64_t, f, ActivateBackwardArgs<T>, int);
+#define ACTIVATIONS(f, T)                     \
+  ACTIVATION(f, vector_elements<T>, T)        \
+  ACTIVATION(f, 1, T)                         \
+  ACTIVATION(Gated<f>, vector_elements<T>, T) \
+  ACTIVATION(Gated<f>, 1, T)
+#define ARRAYS(T)                                                                                                 \
+  template __global__ void add<vector_elements<T>, T>(std::int64_t, std::int64_t, AddArgs<T>);                    \
+  template __global__ void add<1, T>(std::int64_t, std::int64_t, AddArgs<T>);                                     \
+  template __global__ void gather_rows_backward<vector_elements<T>, T>(std::int64_t, GatherBackwardArgs<T>, int); \
+  template __global__ void gather_rows_backward<1, T>(std::int64_t, GatherBackwardArgs<T>, int);                  \
+  template __global__ void cross_entropy<T>(std::int64_t, CrossEntropyArgs<T>);
+#define FLOAT_ARRAYS(elements)                                                                            \
+  template __global__ void adamw<elements>(std::int64_t, std::int64_t, AdamWArgs, AdamWCorrections);      \
+  template __global__ void sum_squares<elements>(std::int64_t, const float*, std::int64_t, int, double*); \
+  template __global__ void shape_logits<elements>(std::int64_t, std::int64_t, ShapeLogitsArgs);
+#define ALL_ACTIVATIONS(T)    \
+  ACTIVATIONS(ReLU, T)        \
+  ACTIVATIONS(SquaredReLU, T) \
+  ACTIVATIONS(GELU, T)        \
+  ACTIVATIONS(GELUTanh, T)    \
+  ACTIVATIONS(Sigmoid, T)     \
+  ACTIVATIONS(SiLU, T)        \
+  ACTIVATIONS(QuickGELU, T)   \
+  ACTIVATIONS(ELU, T)         \
+  ACTIVATIONS(SELU, T)        \
+  ACTIVATIONS(Identity, T)
+
+#define HEADS_AT(Norm, pairs, elements, slots, T)                                                                  \
+  template __global__ void prepare_heads<Norm, pairs, elements, slots, T>(std::int64_t, Norm, Rotation<pairs>,     \
+                                                                          HeadsArgs<T>, HeadsPlan);                \
+  template __global__ void prepare_all_heads<Norm, pairs, elements, slots, T>(std::int64_t, Norm, Rotation<pairs>, \
+                                                                              HeadsArgs<T>, int);                  \
+  template __global__ void prepare_heads_backward<Norm, pairs, elements, slots, T>(                                \
+      std::int64_t, Norm, Rotation<pairs>, HeadsBackwardArgs<T>, HeadsPlan, HeadsSums);                            \
+  template __global__ void all_heads_gradient_statistics<Norm, pairs, elements, slots, T>(                         \
+      std::int64_t, Norm, Rotation<pairs>, HeadsBackwardArgs<T>, int, HeadGradientStatistics*);
+#define HEADS(Norm, T)                                      \
+  HEADS_AT(Norm, Pairs::halves, vector_elements<T>, 1, T)   \
+  HEADS_AT(Norm, Pairs::halves, 1, scalar_head_slots, T)    \
+  HEADS_AT(Norm, Pairs::adjacent, vector_elements<T>, 1, T) \
+  HEADS_AT(Norm, Pairs::adjacent, 1, scalar_head_slots, T)
+using HeadsNoNorm = NormForm<NoNorm, Gain::none, false>;
+using HeadsRmsNorm = NormForm<RMSNorm, Gain::weight, false>;
+using HeadsOnePlus = NormForm<RMSNorm, Gain::one_plus, false>;
+using HeadsLayerNorm = NormForm<LayerNorm, Gain::weight, true>;
+#define ALL_HEADS(T) HEADS(HeadsNoNorm, T) HEADS(HeadsRmsNorm, T) HEADS(HeadsOnePlus, T) HEADS(HeadsLayerNorm, T)
+
 #if FORMS == 1
 ALL_NORMS(float)
 ALL_NORMS(bf16)
 template __global__ void add_slabs<float>(std::int64_t, ColumnPieces, const float*, float*);
 template __global__ void round_numbers<bf16>(std::int64_t, bf16*, const float*, int);
 template __global__ void add_bias_gradient<float>(std::int64_t, TableBiasForm, float*, std::int64_t, int, float*);
+#elif FORMS == 4
+ROWS_OF_TABLE(float, float, 4)
+ROWS_OF_TABLE(bf16, bf16, 8)
+ROWS_OF_TABLE(bf16, float, 8)
+ALL_ACTIVATIONS(float)
+ALL_ACTIVATIONS(bf16)
+ARRAYS(float)
+ARRAYS(bf16)
+FLOAT_ARRAYS(vector_elements<float>)
+FLOAT_ARRAYS(1)
+template __global__ void add_up<double>(std::int64_t, const double*, int, double*);
+#elif FORMS == 5
+ALL_HEADS(float)
+ALL_HEADS(bf16)
 #elif FORMS == 2
 ALL_ATTENTION(float)
 #else

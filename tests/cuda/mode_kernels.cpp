@@ -1,5 +1,5 @@
 // Compiled with the kernels, in every mode: tells the tests which one it is.
-#include "support.hpp"
+#include "mode.hpp"
 
 int support::random_cases(int all) {
 #if defined(TYPEFORMER_SIMT_RACECHECK) || defined(__SANITIZE_ADDRESS__)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mode.hpp"
 #include "numbers.hpp"
 #include "reference/random.hpp"
 #include "reference/tensor.hpp"
@@ -27,9 +28,6 @@ Tensor<double> draw(Number number, reference::Random& random, std::vector<std::s
 /// shows.
 void compare(Number number, const std::string& name, const std::vector<double>& judge, std::vector<double> naive,
              const std::vector<double>& ours, std::size_t roundings, double magnitude = 0);
-
-/// How many random cases a test draws: all of them, or a tenth where the kernels are checked. (mode_kernels.cpp)
-int random_cases(int all);
 
 /// A file of tests/golden/ops.
 Golden golden(const std::string& name);
