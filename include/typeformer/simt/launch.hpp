@@ -1,5 +1,6 @@
 /// Launching kernels on the host.
 #pragma once
+#include <span>
 #include <tuple>
 
 #include "typeformer/simt/grid.hpp"
@@ -72,6 +73,18 @@ inline void run_kernel(const LaunchShape& shape, void (*body)(void*), void* cont
                 message("a store at byte %zu of an allocation of %zu bytes", offset, bytes).text);
 }
 
+/// A launch whose turn has come. `arguments` are the bytes of the kernel's parameters; run_kernel(shape, body, context)
+/// runs it on the host layer.
+struct KernelCall {
+  const void* kernel;
+  const LaunchShape& shape;
+  std::span<const std::span<const std::byte>> arguments;
+  void (*body)(void*);
+  void* context;
+};
+/// Runs kernels in place of the host layer, unless it is null. For tests that compare other ways to run them.
+inline void (*run_instead)(const KernelCall&) = nullptr;
+
 /// Queues kernel(arguments...) for every thread of the grid. Returns the status of the launch; what the kernel does
 /// wrong is a Fault of the call that waits for it. Throws Fault for a pointer argument to host memory.
 template <class... Parameters, class... Arguments>
@@ -105,7 +118,14 @@ template <class... Parameters, class... Arguments>
       const Launch& self = *static_cast<Launch*>(context);
       std::apply(self.kernel, self.values);
     };
-    run_kernel(shape, body, call.get());
+    if (!run_instead) return run_kernel(shape, body, call.get());
+    std::apply(
+        [&](const auto&... value) {
+          const std::span<const std::byte> bytes[] = {std::as_bytes(std::span(&value, 1))..., {}};
+          run_instead(
+              {reinterpret_cast<const void*>(call->kernel), shape, {bytes, sizeof...(value)}, body, call.get()});
+        },
+        call->values);
   };
   push(queue, std::move(operation));
   return cudaSuccess;
