@@ -1,7 +1,7 @@
 // Every kernel of the CUDA device that a model's forms can ask for, for nvcc: tests/cuda/nvcc.py reads ptxas' report.
 // All head_dims with the plainest form; all masks and scores with head_dim 64. FORMS chooses a part, so that parts can
 // be compiled side by side: 1 norms and column sums, 2 attention on float, 3 attention on bf16, 4 tables, activations,
-// arrays and losses, 5 queries and keys.
+// arrays, losses and sampling, 5 queries and keys.
 #include "typeformer/cuda.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
@@ -130,6 +130,7 @@ ARRAYS(float)
 ARRAYS(bf16)
 FLOAT_ARRAYS(vector_elements<float>)
 FLOAT_ARRAYS(1)
+template __global__ void sample_rows<sample_most_threads>(std::int64_t, SampleArgs);
 template __global__ void add_up<double>(std::int64_t, const double*, int, double*);
 #elif FORMS == 5
 ALL_HEADS(float)

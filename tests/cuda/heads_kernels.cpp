@@ -1,5 +1,8 @@
 // The kernels of prepare_heads, instantiated for the tests.
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <stdexcept>
 
 #include "arrays.hpp"
 #include "heads.hpp"
@@ -32,6 +35,48 @@ using support::Number;
 template <class T>
 using Device = Buffer<cuda::Device, T>;
 
+/// Arrays of one type in one piece of the device's memory, each at an aligned address plus the shift, with NaN between
+/// them: many small arrays take the host layer long.
+template <class T>
+class Arrays {
+ public:
+  explicit Arrays(std::size_t shift) : shift_(shift) {}
+  std::size_t add(const std::vector<double>& numbers) {
+    numbers_.resize((numbers_.size() + 15) / 16 * 16 + 16 + shift_, NAN);
+    starts_.push_back(numbers_.size());
+    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
+    ends_.push_back(numbers_.size());
+    return starts_.size() - 1;
+  }
+  /// Filled with NaN.
+  std::size_t add(std::size_t size) { return add(std::vector<double>(size, NAN)); }
+  void upload(cuda::Device& on) {
+    numbers_.resize(numbers_.size() + 16, NAN);
+    array_.emplace(on, numbers_);
+  }
+  T* operator[](std::size_t i) { return array_->data() + starts_[i]; }
+  /// The arrays as they are now. Throws when something was written between them.
+  std::vector<std::vector<double>> download() const {
+    auto numbers = array_->download();
+    std::vector<std::vector<double>> result;
+    for (std::size_t i = 0; i < starts_.size(); ++i) {
+      const auto from = numbers.begin() + static_cast<std::ptrdiff_t>(starts_[i]),
+                 to = numbers.begin() + static_cast<std::ptrdiff_t>(ends_[i]);
+      result.emplace_back(from, to);
+      std::fill(from, to, NAN);
+    }
+    for (const double between : numbers)
+      if (!std::isnan(between)) throw std::out_of_range("heads: a kernel wrote between the arrays");
+    return result;
+  }
+
+ private:
+  std::size_t shift_;
+  std::vector<double> numbers_;
+  std::vector<std::size_t> starts_, ends_;
+  std::optional<Array<T>> array_;
+};
+
 /// The rows of a dense matrix, `stride` apart, NaN between them.
 std::vector<double> strided(const reference::Tensor<double>& dense, std::size_t stride) {
   std::vector<double> rows(dense.rows() * stride, NAN);
@@ -51,23 +96,32 @@ template <class T, Pairs pairs, class Form>
 Results run_form(const Form& form, const Case& c, const Inputs& in) {
   cuda::Device on;
   if (c.grid_limit) on.set_grid_limit(c.grid_limit);
-  Array<T> qkv(on, strided(in.qkv, c.stride()), c.shift), q(on, c.tokens * c.q_width(), c.shift),
-      k(on, c.cache_rows() * c.kv_width(), c.shift), v(on, c.cache_rows() * c.kv_width(), c.shift);
-  Array<float> q_gain(on, in.q_gain.data, c.shift), k_gain(on, in.k_gain.data, c.shift),
-      q_bias(on, in.q_bias.data, c.shift), k_bias(on, in.k_bias.data, c.shift);
+  const std::size_t cache = c.cache_rows() * c.kv_width();
+  Arrays<T> rows(c.shift);
+  const auto qkv = rows.add(strided(in.qkv, c.stride())), q = rows.add(c.tokens * c.q_width()), k = rows.add(cache),
+             v = rows.add(cache), dqkv = rows.add(c.tokens * c.stride()), dq = rows.add(columns(in.d, 0, c.q_width())),
+             dk = rows.add(columns(in.d, c.q_width(), c.kv_width())),
+             dv = rows.add(columns(in.d, c.q_width() + c.kv_width(), c.kv_width()));
+  rows.upload(on);
+  Arrays<float> channels(c.shift);
+  const auto q_gain = channels.add(in.q_gain.data), k_gain = channels.add(in.k_gain.data),
+             q_bias = channels.add(in.q_bias.data), k_bias = channels.add(in.k_bias.data),
+             dq_gain = channels.add(in.q_before.data), dk_gain = channels.add(in.k_before.data),
+             dq_bias = channels.add(in.q_before.data), dk_bias = channels.add(in.k_before.data);
+  channels.upload(on);
   const Device<float> frequencies(on, std::span<const float>(in.frequencies));
   const Device<std::int32_t> position(on, std::span<const std::int32_t>(in.position));
   const Device<std::int64_t> kv_row(on, std::span<const std::int64_t>(in.kv_row));
   const bool normalized = !std::is_same_v<Form, NormForm<NoNorm, Gain::none, false>>;
   HeadsArgs<T> a;
-  a.q = q.data();
-  a.k = k.data();
-  a.v = v.data();
-  a.qkv = qkv.data();
-  a.q_gain = Form::has_gain ? q_gain.data() : nullptr;
-  a.k_gain = Form::has_gain ? k_gain.data() : nullptr;
-  a.q_bias = Form::has_bias ? q_bias.data() : nullptr;
-  a.k_bias = Form::has_bias ? k_bias.data() : nullptr;
+  a.q = rows[q];
+  a.k = rows[k];
+  a.v = rows[v];
+  a.qkv = rows[qkv];
+  a.q_gain = Form::has_gain ? channels[q_gain] : nullptr;
+  a.k_gain = Form::has_gain ? channels[k_gain] : nullptr;
+  a.q_bias = Form::has_bias ? channels[q_bias] : nullptr;
+  a.k_bias = Form::has_bias ? channels[k_bias] : nullptr;
   a.position = c.rotary_width ? position.data() : nullptr;
   a.kv_row = c.to_rows ? kv_row.data() : nullptr;
   a.tokens = static_cast<std::int64_t>(c.tokens);
@@ -80,36 +134,23 @@ Results run_form(const Form& form, const Case& c, const Inputs& in) {
   a.norm_after_rope = c.after;
   const Rotation<pairs> rotation{frequencies.data(), static_cast<int>(c.rotary_width), static_cast<float>(c.amplitude)};
   prepare_heads(on, form, rotation, a);
-  Results results;
-  results.q = q.download();
-  results.k = k.download();
-  results.v = v.download();
-
-  Array<T> dqkv(on, c.tokens * c.stride(), c.shift), dq(on, columns(in.d, 0, c.q_width()), c.shift),
-      dk(on, columns(in.d, c.q_width(), c.kv_width()), c.shift),
-      dv(on, columns(in.d, c.q_width() + c.kv_width(), c.kv_width()), c.shift);
-  Array<float> dq_gain(on, in.q_before.data), dk_gain(on, in.k_before.data), dq_bias(on, in.q_before.data),
-      dk_bias(on, in.k_before.data);
   HeadsBackwardArgs<T> b;
-  b.dqkv = dqkv.data();
-  b.dq = dq.data();
-  b.dk = dk.data();
-  b.dv = dv.data();
+  b.dqkv = rows[dqkv];
+  b.dq = rows[dq];
+  b.dk = rows[dk];
+  b.dv = rows[dv];
   if (normalized && c.gradients_wanted) {
-    b.dq_gain = dq_gain.data();
-    b.dk_gain = dk_gain.data();
-    b.dq_bias = dq_bias.data();
-    b.dk_bias = dk_bias.data();
+    b.dq_gain = channels[dq_gain];
+    b.dk_gain = channels[dk_gain];
+    b.dq_bias = channels[dq_bias];
+    b.dk_bias = channels[dk_bias];
   }
   b.forward = a;
   b.forward.q = b.forward.k = b.forward.v = nullptr;  // not read
   prepare_heads_backward(on, form, rotation, b);
-  results.dqkv = dqkv.download();
-  results.dq_gain = dq_gain.download();
-  results.dk_gain = dk_gain.download();
-  results.dq_bias = dq_bias.download();
-  results.dk_bias = dk_bias.download();
-  return results;
+  auto of_rows = rows.download(), of_channels = channels.download();
+  return {of_rows[q],           of_rows[k],           of_rows[v],           of_rows[dqkv],
+          of_channels[dq_gain], of_channels[dk_gain], of_channels[dq_bias], of_channels[dk_bias]};
 }
 
 template <auto Policy, Pairs pairs = Pairs::halves>

@@ -16,8 +16,8 @@ import sys
 
 ARCHITECTURES = ("80", "90")
 PARTS = {"1": "norms and column sums", "2": "attention on float", "3": "attention on bf16",
-         "4": "tables, activations, arrays and losses", "5": "queries and keys"}
-SMALL = ["norm", "linear", "device", "embedding", "feedforward", "elementwise", "loss"]  # tests that compile in seconds
+         "4": "tables, activations, arrays, losses and sampling", "5": "queries and keys"}
+SMALL = ["norm", "linear", "device", "embedding", "feedforward", "elementwise", "loss", "sampling"]  # tests that compile in seconds
 FLAGS = ["-std=c++20", "--expt-relaxed-constexpr", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra"]
 
 
