@@ -1,5 +1,5 @@
-// activate and activate_backward against the judge: every activation alone and as a gate, a user's own, widths around
-// the accesses and the pieces of rows, strides, in place, unaligned arrays, grids in pieces.
+// activate and activate_backward against the judge and PyTorch: every activation alone and as a gate, a user's own,
+// widths around the accesses and the pieces of rows, strides, in place, unaligned arrays, grids in pieces.
 #include "feedforward.hpp"
 #include "reference/gradient.hpp"
 #include "reference/operation.hpp"
@@ -151,6 +151,19 @@ TEST_CASE("feedforward: far values") {
         CHECK(ours.y[i] == doctest::Approx(support::rounded(number, expected.y[i])).epsilon(1e-2));
         CHECK(ours.dx[i] == doctest::Approx(support::rounded(number, expected.dx[i])).epsilon(1e-2));
       }
+    }
+}
+
+TEST_CASE("feedforward: as PyTorch") {
+  for (const std::string kind : {"gelu_erf", "gelu_tanh", "silu", "relu2", "quick_gelu", "elu", "selu", "gated_silu",
+                                 "gated_gelu_erf", "gated_gelu_tanh"})
+    for (const Number number : {Number::f32, Number::bf16}) {
+      CAPTURE(kind);
+      const auto golden = support::golden("activation_" + kind);
+      const Inputs in{golden.at("x"), golden.at("dy")};
+      const Results ours = feedforward::run(kind, number, {.rows = in.dy.rows(), .width = in.dy.columns()}, in);
+      support::compare_with_golden(number, "y", golden, ours.y);
+      support::compare_with_golden(number, "dx", golden, ours.dx);
     }
 }
 

@@ -1,5 +1,6 @@
-// shape_logits and cross_entropy against the judge: factor, soft cap, z-loss, smoothing, ignored labels; vocabularies
-// around the accesses and blocks, rows that begin anywhere, grids in pieces; infinities and NaN as on the CPU.
+// shape_logits and cross_entropy against the judge and PyTorch: factor, soft cap, z-loss, smoothing, ignored labels;
+// vocabularies around the accesses and blocks, rows that begin anywhere, grids in pieces; infinities and NaN as on the
+// CPU.
 #include "loss.hpp"
 #include "reference/gradient.hpp"
 #include "support.hpp"
@@ -189,6 +190,26 @@ TEST_CASE("loss: infinities and NaN as on the CPU") {
             CHECK(kinds(ours.loss) == kinds({losses.begin(), losses.end()}));
             CHECK(kinds(ours.gradient) == kinds({logits.begin(), logits.end()}));
           }
+}
+
+TEST_CASE("loss: as PyTorch") {
+  for (const char* file : {"cross_entropy", "cross_entropy_z_loss", "cross_entropy_softcap"})
+    for (const Number number : {Number::f32, Number::bf16}) {
+      CAPTURE(file);
+      const auto golden = support::golden(file);
+      const auto field = [&](const char* name) { return static_cast<float>(golden.at(name).data[0]); };
+      const Inputs in{golden.at("logits"), {golden.at("labels").data.begin(), golden.at("labels").data.end()}};
+      const Case c{.rows = in.logits.rows(),
+                   .vocab = in.logits.columns(),
+                   .factor = field("factor"),
+                   .cap = field("cap"),
+                   .z_loss = field("z_loss"),
+                   .smoothing = field("smoothing"),
+                   .gradient_scale = field("gradient_scale")};
+      const Results ours = loss::run(number, c, in);
+      support::compare_with_golden(Number::f32, "loss", golden, ours.loss);  // of bf16 logits too
+      support::compare_with_golden(number, "dlogits", golden, ours.gradient);
+    }
 }
 
 TEST_CASE("loss: two runs are alike") {

@@ -1,4 +1,5 @@
-"""Golden values of single operations, forward and backward: norms, linear, attention: ops/*.safetensors.
+"""Golden values of single operations, forward and backward: norms, linear, attention, activations, cross-entropy:
+ops/*.safetensors.
 
 Inputs are exactly representable in bf16. Results are computed in f64; beside them lie PyTorch's own results in bf16 and
 the errors of its bf16 and f32 results, by which ours are measured. README.md in this folder lists the tensors.
@@ -10,6 +11,7 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
+from transformers.activations import ACT2FN
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.t5.modeling_t5 import T5Attention
@@ -236,6 +238,61 @@ def attention(seed, out):
         report(name, size, tensors, "o")
 
 
+# --------------------------------------------------------------------------------------------------- activations
+
+
+ACTIVATIONS = {"gelu_erf": ACT2FN["gelu"], "gelu_tanh": ACT2FN["gelu_pytorch_tanh"], "silu": ACT2FN["silu"],
+               "relu2": ACT2FN["relu2"], "quick_gelu": ACT2FN["quick_gelu"], "elu": torch.nn.functional.elu,
+               "selu": torch.nn.functional.selu}
+GATES = ("silu", "gelu_erf", "gelu_tanh")
+
+
+def activations(seed, out):
+    rows, width = 11, 40
+    for index, name in enumerate([*ACTIVATIONS, *("gated_" + gate for gate in GATES)]):
+        draw = Draw(seed + index)
+        gated = name.startswith("gated_")
+        inner = ACTIVATIONS[name.removeprefix("gated_")]
+        x, dy = draw(rows, 2 * width if gated else width, deviation=2.0), draw(rows, width)
+        function = (lambda x: inner(x[:, :width]) * x[:, width:]) if gated else inner
+        tensors = measure(function, [x], dy, ["y", "dx"]) | {"x": x, "dy": dy}
+        name = f"activation_{name}"
+        report(name, write(out / f"{name}.safetensors", tensors, {"x", "dy"}), tensors, "y")
+
+
+# --------------------------------------------------------------------------------------------------- loss
+
+
+LOSSES = {
+    "cross_entropy": {},
+    "cross_entropy_z_loss": {"z_loss": 1e-2, "smoothing": 0.1},
+    "cross_entropy_softcap": {"factor": 0.5, "cap": 3.0, "z_loss": 1e-3, "smoothing": 0.05, "gradient_scale": 0.125},
+}
+
+
+def losses(seed, out):
+    rows, vocab = 19, 131
+    for index, (name, options) in enumerate(LOSSES.items()):
+        draw = Draw(seed + index)
+        c = {key: single(options.get(key, default)) for key, default in
+             {"factor": 1.0, "cap": 0.0, "z_loss": 0.0, "smoothing": 0.0, "gradient_scale": 1.0}.items()}
+        labels = torch.randint(vocab, (rows,), generator=draw.generator)
+        labels[::5] = -100
+
+        def function(logits):
+            z = logits * c["factor"]
+            if c["cap"]:
+                z = c["cap"] * torch.tanh(z / c["cap"])
+            loss = torch.nn.functional.cross_entropy(z, labels, reduction="none", label_smoothing=c["smoothing"])
+            return loss + torch.where(labels < 0, 0.0, c["z_loss"] * torch.logsumexp(z, -1) ** 2)
+
+        logits, seed_of_loss = draw(rows, vocab, deviation=3.0), torch.full((rows,), c["gradient_scale"]).double()
+        tensors = measure(function, [logits], seed_of_loss, ["loss", "dlogits"])
+        tensors |= {"logits": logits, "labels": labels}
+        tensors |= {key: torch.tensor([value], dtype=torch.float64) for key, value in c.items()}
+        report(name, write(out / f"{name}.safetensors", tensors, {"logits"}), tensors, "loss")
+
+
 def report(name, size, tensors, output):
     errors = {label: float(tensors[f"error.{label}.{output}"][1])
               for label in ("f32", "bf16", "sdpa_bf16") if f"error.{label}.{output}" in tensors}
@@ -255,6 +312,8 @@ def main():
     norms(1000 * arguments.seed, out)
     linears(1000 * arguments.seed + 100, out)
     attention(1000 * arguments.seed + 200, out)
+    activations(1000 * arguments.seed + 300, out)
+    losses(1000 * arguments.seed + 400, out)
 
 
 if __name__ == "__main__":
