@@ -122,7 +122,7 @@ class Launcher {
     const simt::Runtime& device = simt::runtime();
     for (const auto& [first, piece] : allocations_of(device.memory))
       pieces.push_back({reinterpret_cast<u8*>(first), piece.bytes});
-    for (const auto& [first, bytes] : device.pinned) pieces.push_back({reinterpret_cast<u8*>(first), bytes});
+    for (const auto& [first, piece] : device.pinned) pieces.push_back({reinterpret_cast<u8*>(first), piece.bytes});
     return pieces;
   }
 
