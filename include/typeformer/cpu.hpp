@@ -9,6 +9,7 @@
 #include "typeformer/kernel/cpu/linear.hpp"
 #include "typeformer/kernel/cpu/loss.hpp"
 #include "typeformer/kernel/cpu/norm.hpp"
+#include "typeformer/kernel/cpu/sampling.hpp"
 #include "typeformer/model/encoder_decoder.hpp"
 #include "typeformer/model/sampling.hpp"
 #include "typeformer/model/transformer.hpp"

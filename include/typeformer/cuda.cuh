@@ -14,3 +14,4 @@
 #include "typeformer/kernel/cuda/linear.cuh"
 #include "typeformer/kernel/cuda/loss.cuh"
 #include "typeformer/kernel/cuda/norm.cuh"
+#include "typeformer/kernel/cuda/sampling.cuh"

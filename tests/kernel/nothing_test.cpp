@@ -23,6 +23,7 @@ TEST_CASE("no rows, tokens or elements, and null pointers") {
   activate_backward(on, SwiGLU{}, ActivateBackwardArgs<float>{.width = 4});
   shape_logits(on, ShapeLogitsArgs{});
   cross_entropy(on, CrossEntropyArgs<float>{.vocab = 4});
+  sample_rows(on, SampleArgs{.vocab = 4});
   add(on, AddArgs<float>{});
   adamw(on, AdamWArgs{});
   CHECK(sum_of_squares(on, nullptr, 0) == 0);

@@ -22,6 +22,7 @@ enum Operation {
   attend_,
   activate_,
   shape_logits_,
+  sample_rows_,
   gather_rows_backward_,
   norm_rows_backward_,
   linear_backward_,
@@ -42,6 +43,7 @@ constexpr const char* names[] = {"memory",
                                  "attend",
                                  "activate",
                                  "shape_logits",
+                                 "sample_rows",
                                  "gather_rows_backward",
                                  "norm_rows_backward",
                                  "linear_backward",
@@ -77,6 +79,8 @@ template <int without, class Activation>
 void activate(Device<without>&, const Activation&, const tf::ActivateArgs<float>&) requires(without != activate_);
 template <int without>
 void shape_logits(Device<without>&, const tf::ShapeLogitsArgs&) requires(without != shape_logits_);
+template <int without>
+void sample_rows(Device<without>&, const tf::SampleArgs&) requires(without != sample_rows_);
 template <int without>
 void gather_rows_backward(Device<without>&,
                           const tf::GatherBackwardArgs<float>&) requires(without != gather_rows_backward_);
@@ -124,7 +128,7 @@ void check_without() {
   CAPTURE(lacking::names[without]);
   CHECK_FALSE(tf::Supports<Device, Everything>);
   CHECK(tf::missing_operations<Device, Everything>() == lacking::names[without]);
-  const bool for_training = without > lacking::shape_logits_;
+  const bool for_training = without > lacking::sample_rows_;
   CHECK(tf::Supports<Device, Everything, tf::Use::inference> == for_training);
   const bool unused = without == lacking::shape_logits_ || without == lacking::add_;
   CHECK(tf::Supports<Device, Plain> == unused);

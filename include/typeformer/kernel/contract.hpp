@@ -260,6 +260,35 @@ struct CrossEntropyArgs {
   bool gradient = false;
 };
 
+// --- the next token -------------------------------------------------------------------------------------------------
+
+/// How a token is chosen from a row of logits: from softmax(logits / temperature), of the top_k likeliest tokens (0:
+/// all), of the fewest tokens whose probabilities reach top_p (Holtzman et al. 2019, arXiv:1904.09751, section 3.1), in
+/// this order. Temperature 0 takes the likeliest token. Of equals the lower id is the likelier one.
+struct SampleRule {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;   ///< the number of the draw: equal (seed, step), equal tokens from equal rows
+  float temperature = 0.f;  ///< finite, 0 or more
+  std::int32_t top_k = 0;   ///< 0 or more
+  float top_p = 1.f;        ///< above 0, at most 1
+};
+/// What stands for the id where a row has none.
+enum class NoToken : std::int32_t {
+  not_a_number = -1,  ///< a logit is NaN
+  infinite = -2,      ///< a logit is +infinity
+  nothing = -3        ///< all logits are -infinity
+};
+/// sample_rows: ids[r] = the token that rules[r] chooses from logits[r], or a NoToken. The draw: of the tokens that are
+/// kept, in the order of their ids, the first one whose likelihoods up to its own exceed uniform(seed, step) of all.
+/// kernel/token_choice.hpp says how likelihoods are rounded; every device gives the same ids.
+struct SampleArgs {
+  std::int32_t* ids = nullptr;        ///< [rows]
+  const float* logits = nullptr;      ///< [rows, vocab]
+  const SampleRule* rules = nullptr;  ///< [rows]
+  std::int64_t rows = 0;
+  int vocab = 0;  ///< up to 2^23
+};
+
 // --- elementwise and optimizer --------------------------------------------------------------------------------------
 
 /// add: y = a + b; y may be a or b.

@@ -197,6 +197,23 @@ struct GivesShapeLogits {
   };
 };
 
+struct GivesSampleRows {
+  static constexpr std::string_view name = "sample_rows";
+  template <class D, class W, class S, class L>
+  static constexpr bool given() {
+    if constexpr (S::has_head) return requires(D & on, const SampleArgs& a) {
+        sample_rows(on, a);
+      };
+    return true;
+  }
+  template <bool passed>
+  struct explain {
+    static_assert(passed,
+                  "the device must have sample_rows: this model generates tokens, which are chosen where the logits "
+                  "are. Write sample_rows(Device&, const SampleArgs&) beside the device's other operations.");
+  };
+};
+
 struct GivesGatherRowsBackward {
   static constexpr std::string_view name = "gather_rows_backward";
   template <class D, class W, class S, class L>
@@ -369,7 +386,7 @@ struct GivesSumOfSquares {
 template <class... Operation>
 struct OperationList {};
 using InferenceOperations = OperationList<GivesMemory, GivesGatherRows, GivesNormRows, GivesLinear, GivesPrepareHeads,
-                                          GivesAttend, GivesActivate, GivesShapeLogits>;
+                                          GivesAttend, GivesActivate, GivesShapeLogits, GivesSampleRows>;
 template <class First, class Second>
 struct Joined;
 template <class... First, class... Second>

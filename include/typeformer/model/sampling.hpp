@@ -1,21 +1,20 @@
 /// From logits to the next token.
 #pragma once
-#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "typeformer/core/error.hpp"
-#include "typeformer/core/random.hpp"
+#include "typeformer/kernel/contract.hpp"
+#include "typeformer/kernel/token_choice.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
 /// How the next token is chosen: from softmax(logits / temperature), of the top_k likeliest tokens (0: all), of the
 /// fewest tokens whose probabilities reach top_p (Holtzman et al. 2019, arXiv:1904.09751, section 3.1), in this order.
-/// Temperature 0 takes the likeliest token (the lowest id of equals).
+/// Temperature 0 takes the likeliest token. Of equals the lower id is the likelier one. See SampleRule.
 struct SamplingOptions {
   float temperature = 0.f;
   int top_k = 0;
@@ -32,6 +31,25 @@ inline void check_sampling(const SamplingOptions& o, std::size_t vocab) {
   if (!(o.top_p > 0.f && o.top_p <= 1.f))
     throw Error("sample", "top_p", "above 0 and at most 1", std::to_string(o.top_p));
   if (vocab == 0) throw Error("sample", "logits", "at least one", "none");
+  if (vocab > largest_vocab)
+    throw Error("sample", "logits", "at most " + std::to_string(largest_vocab), std::to_string(vocab));
+}
+
+/// How a device is told the options.
+constexpr SampleRule rule_of(const SamplingOptions& o, std::uint64_t step) {
+  return {o.seed, step, o.temperature, o.top_k, o.top_p};
+}
+/// The id that sample_rows gave. Throws Error where it is none.
+inline std::int32_t token_of(std::int32_t id) {
+  switch (static_cast<NoToken>(id)) {
+    case NoToken::not_a_number:
+      throw Error("sample", "logits", "numbers", "NaN");
+    case NoToken::infinite:
+      throw Error("sample", "logits", "finite numbers or -infinity", "+infinity");
+    case NoToken::nothing:
+      throw Error("sample", "logits", "a number above -infinity", "none");
+  }
+  return id;
 }
 
 }  // namespace detail
@@ -40,43 +58,9 @@ inline void check_sampling(const SamplingOptions& o, std::size_t vocab) {
 /// Throws Error for options out of range, for a logit that is NaN or +infinity, and when all are -infinity.
 inline std::int32_t sample(std::span<const float> logits, const SamplingOptions& options, std::uint64_t step = 0) {
   detail::check_sampling(options, logits.size());
-  float best = -INFINITY;
-  for (const float logit : logits) {
-    if (std::isnan(logit)) throw Error("sample", "logits", "numbers", "NaN");
-    best = std::max(best, logit);
-  }
-  if (best == -INFINITY) throw Error("sample", "logits", "a number above -infinity", "none");
-  if (best == INFINITY) throw Error("sample", "logits", "finite numbers or -infinity", "+infinity");
-  if (options.temperature == 0.f)
-    return static_cast<std::int32_t>(std::find(logits.begin(), logits.end(), best) - logits.begin());
-
-  std::vector<std::int32_t> order;
-  for (std::size_t id = 0; id < logits.size(); ++id)
-    if (logits[id] > -INFINITY) order.push_back(static_cast<std::int32_t>(id));
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  const auto kept = options.top_k > 0 ? std::min(order.size(), static_cast<std::size_t>(options.top_k)) : order.size();
-  if (options.top_p < 1.f || kept < order.size())
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), likelier);
-  order.resize(kept);
-  std::vector<double> weights;
-  for (const std::int32_t id : order)
-    weights.push_back(
-        std::exp((double{logits[static_cast<std::size_t>(id)]} - double{best}) / double{options.temperature}));
-  double total = std::accumulate(weights.begin(), weights.end(), 0.);
-  if (options.top_p < 1.f) {
-    double sum = 0;
-    std::size_t count = 0;
-    while (count < weights.size() && sum < options.top_p * total) sum += weights[count++];
-    weights.resize(count);
-    total = sum;
-  }
-  double rest = detail::uniform(options.seed, step) * total;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if ((rest -= weights[i]) < 0) return order[i];
-  return order[weights.size() - 1];
+  detail::TeamOfOne team;
+  return detail::token_of(
+      detail::choose_token(team, logits.data(), static_cast<int>(logits.size()), detail::rule_of(options, step)));
 }
 
 }  // namespace typeformer

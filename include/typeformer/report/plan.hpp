@@ -149,6 +149,7 @@ inline void shape_logits(Device& on, const ShapeLogitsArgs& a) {
   on.does(a.factor != 1.f, "factor " + number_text(a.factor));
   on.does(a.cap > 0.f, "soft-cap " + number_text(a.cap));
 }
+inline void sample_rows(Device& on, const SampleArgs&) { on.note("sample_rows"); }
 
 /// One stack's pass, cut into steps by what an observer sees.
 template <class S>

@@ -140,6 +140,16 @@ constexpr int loss_threads(int vocab, int elements) {
   return threads < 64 ? 64 : threads < loss_most_threads ? threads : loss_most_threads;
 }
 
+// --- the next token -------------------------------------------------------------------------------------------------
+
+/// Threads of sample_rows' block, which has a row for itself: as many as a block can have, for a single row shall be
+/// read quickly, unless it is short.
+inline constexpr int sample_most_threads = 1024;
+constexpr int sample_threads(int vocab) {
+  const int threads = (vocab / 8 + 31) / 32 * 32;
+  return threads < 64 ? 64 : threads < sample_most_threads ? threads : sample_most_threads;
+}
+
 // --- attention ------------------------------------------------------------------------------------------------------
 
 /// A block keeps `rows` rows and walks over tiles of `columns` rows of the other side, `depth` channels wide.
