@@ -4,8 +4,6 @@
 //   embed [tokens]
 //
 // test: 24
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -40,9 +38,9 @@ std::vector<std::int32_t> continued(const tf::Model<Tiny, tf::cpu::Device>& mode
                                     int count) {
   tf::State state(model, {.capacity = static_cast<int>(prompt.size()) + count});
   std::vector<std::int32_t> ids;
-  for (auto logits = tf::extend(model, state, prompt); static_cast<int>(ids.size()) < count;) {
-    ids.push_back(static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
-    logits = tf::extend(model, state, std::array{ids.back()});
+  while (static_cast<int>(ids.size()) < count) {
+    ids.push_back(tf::extend_and_sample(model, state, prompt, {.temperature = 0.f}));
+    prompt = {ids.back()};
   }
   return ids;
 }

@@ -50,8 +50,7 @@ std::string sample(const tf::Model<Decoder, tf::cpu::Device>& model, const std::
   std::string text = begin;
   std::vector<std::int32_t> next(begin.begin(), begin.end());
   for (int i = 0; i < characters; ++i) {
-    const auto logits = tf::extend(model, state, next);
-    next = {tf::sample(logits, {.temperature = .7f, .seed = 1}, static_cast<std::uint64_t>(i))};
+    next = {tf::extend_and_sample(model, state, next, {.temperature = .7f, .seed = 1}, static_cast<std::uint64_t>(i))};
     text += static_cast<char>(next[0]);
   }
   return text;

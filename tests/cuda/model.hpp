@@ -9,6 +9,7 @@
 #include "numbers.hpp"
 #include "reference/config.hpp"
 #include "reference/tensor.hpp"
+#include "typeformer/model/sampling.hpp"
 
 namespace models {
 
@@ -21,7 +22,11 @@ std::map<std::string, std::vector<double>> run(const std::string& model, support
 struct Steps {
   std::vector<std::int32_t> ids;
   std::vector<float> logits;
+  std::vector<std::int32_t> sampled;  ///< with sampling_options(), by passes of their own that read the same tokens
 };
+inline typeformer::SamplingOptions sampling_options() {
+  return {.temperature = 2.f, .top_k = 40, .top_p = .9f, .seed = 5};
+}
 /// After the whole of a sequence. With `given` tokens the model reads those instead of its own choices.
 Steps decode(const std::string& model, support::Number number, const reference::Parameters<double>& parameters,
              const reference::Sequence& sequence, std::size_t steps, const std::vector<std::int32_t>& given);

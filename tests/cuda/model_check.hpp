@@ -15,6 +15,15 @@ namespace models {
 using harness::Results;
 using support::Number;
 
+/// What was sampled where the logits are is what sample() makes of them on the host.
+inline void check_sampled(const Steps& steps) {
+  REQUIRE(steps.sampled.size() == steps.ids.size());
+  const std::size_t vocab = steps.logits.size() / steps.ids.size();
+  for (std::size_t step = 0; step < steps.sampled.size(); ++step)
+    CHECK(steps.sampled[step] ==
+          typeformer::sample(std::span(steps.logits).subspan(step * vocab, vocab), sampling_options(), step));
+}
+
 inline void check_f32(const std::string& name) {
   const harness::GoldenCase c(name);
   const Results ours = run(name, Number::f32, c.golden.parameters, c.golden.batch);
@@ -29,6 +38,7 @@ inline void check_f32(const std::string& name) {
       tolerance::compare("greedy.logits", harness::judged_steps(c.golden, c.golden.parameters, steps.ids),
                          c.golden.expected.at("greedy.logits").data, steps.logits, {.terms = terms});
   CHECK_MESSAGE(verdict.ok, verdict.message);
+  check_sampled(steps);
 }
 
 /// At most twice PyTorch's error; of a few numbers, which may be exact by chance, also one rounding to bf16.
@@ -59,6 +69,7 @@ inline void check_bf16(const std::string& name) {
   const Steps steps = decode(name, Number::bf16, parameters, c.golden.batch[0], given.size(), given);
   compare_bf16(c.golden, "greedy.logits", harness::judged_steps(c.golden, parameters, given),
                {steps.logits.begin(), steps.logits.end()});
+  check_sampled(steps);
 }
 
 inline void check(const std::string& name) {

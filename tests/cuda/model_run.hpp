@@ -41,8 +41,9 @@ Steps decode(const std::string& name, Number number, const reference::Parameters
   Steps result;
   const auto one = [&]<class M>() {
     if (M::name != name) return false;
-    result.logits = with_model<M>(number, parameters, [&](const auto& model) {
-      return harness::decode(model, sequence, steps, result.ids, given);
+    with_model<M>(number, parameters, [&](const auto& model) {
+      result.logits = harness::decode(model, sequence, steps, result.ids, given);
+      result.sampled = harness::sampled(model, sequence, given.empty() ? result.ids : given, sampling_options());
     });
     return true;
   };

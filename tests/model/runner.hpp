@@ -160,4 +160,19 @@ std::vector<float> decode(const Model<M, Device, W>& model, const reference::Seq
   return rows;
 }
 
+/// The tokens that extend_and_sample draws after each of `steps` passes: of the whole sequence, then of a given token.
+template <class M, class Device, class W>
+std::vector<std::int32_t> sampled(const Model<M, Device, W>& model, const reference::Sequence& sequence,
+                                  std::span<const std::int32_t> given, const SamplingOptions& options) {
+  std::vector<std::int32_t> next = ids_of(sequence.ids), ids;
+  auto state = state_for(model, sequence, static_cast<int>(next.size() + given.size()));
+  for (std::size_t step = 0; step < given.size(); ++step) {
+    const int count = static_cast<int>(next.size());
+    const SampleRule rule = sample_rule(options, step);
+    ids.push_back(extend_and_sample(model, state, Batch{next, std::span(&count, 1)}, std::span(&rule, 1))[0]);
+    next = {given[step]};
+  }
+  return ids;
+}
+
 }  // namespace harness

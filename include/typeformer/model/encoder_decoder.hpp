@@ -218,36 +218,56 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, act
     });
 }
 
+namespace detail {
+
+template <class M, class Device, class W, class Observer>
+Extended extend_state(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
+                      const Batch& batch, std::span<const SampleRule> rules, Observer& observer) {
+  using Decoder = typename M::Decoder;
+  using A = activation_t<Device, W>;
+  check_device("extend", model, state);
+  for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
+    if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
+      throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
+  Extended result = nothing_extended<Decoder>(state.sequences(), rules);
+  KVCache<Decoder, Device, A>& cache = state;
+  extend_in_chunks(cache, batch, [&](auto first, auto count) {
+    state.pass().set(model.device(), batch, first, count, cache, rules, state.source_lengths());
+    const auto per_kind = [&](int kind) {
+      PassTokens<A> tokens = state.pass().of_kind(kind);
+      tokens.source_tokens = state.source_tokens();
+      return tokens;
+    };
+    const auto cached_source = [&](int layer, BlockActivations<A>& block) {
+      block.cross_k = state.source_keys(layer);
+      block.cross_v = state.source_values(layer);
+    };
+    const auto forward = [&](StackActivations<A>& a) {
+      decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
+    };
+    extend_pass(head_of(model), state, {model.weights().matrices().data(), state.source_keys(0)}, forward, result,
+                observer);
+  });
+  return result;
+}
+
+}  // namespace detail
+
 /// Appends target tokens; see extend of one stack. Throws Error for a sequence without an encoded source.
 template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
 Logits extend(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
               const Batch& batch, Observer&& observer = {}) {
-  using Decoder = typename M::Decoder;
-  using A = activation_t<Device, W>;
-  detail::check_device("extend", model, state);
-  for (std::size_t s = 0; s < batch.lengths.size() && s < state.source_lengths().size(); ++s)
-    if (batch.lengths[s] > 0 && state.source_lengths()[s] == 0)
-      throw Error("extend", "state", "a source for sequence " + std::to_string(s) + ": call encode first", "none");
-  Logits result = detail::no_logits<Decoder>(state);
-  KVCache<Decoder, Device, A>& cache = state;
-  detail::extend_in_chunks(cache, batch, [&](auto first, auto count) {
-    state.pass().set(model.device(), batch, first, count, cache, state.source_lengths());
-    const auto per_kind = [&](int kind) {
-      detail::PassTokens<A> tokens = state.pass().of_kind(kind);
-      tokens.source_tokens = state.source_tokens();
-      return tokens;
-    };
-    const auto cached_source = [&](int layer, detail::BlockActivations<A>& block) {
-      block.cross_k = state.source_keys(layer);
-      block.cross_v = state.source_values(layer);
-    };
-    const auto forward = [&](detail::StackActivations<A>& a) {
-      detail::decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
-    };
-    detail::extend_pass(detail::head_of(model), state, {model.weights().matrices().data(), state.source_keys(0)},
-                        forward, result, observer);
-  });
-  return result;
+  return detail::extend_state(model, state, batch, {}, observer).logits;
+}
+
+/// extend, and the sampled token to come after each sequence; see extend_and_sample of one stack.
+template <EncoderDecoderComposition M, class Device, Storage W, class Observer = NoObserver>
+std::vector<std::int32_t> extend_and_sample(const Model<M, Device, W>& model,
+                                            EncoderDecoderState<M, Device, activation_t<Device, W>>& state,
+                                            const Batch& batch, std::span<const SampleRule> rules,
+                                            Observer&& observer = {}) {
+  detail::check_rules(rules, state.sequences(), M::Decoder::dims.vocab);
+  return detail::tokens_of(detail::extend_state(model, state, batch, rules, observer).ids, batch);
 }
 
 }  // namespace typeformer

@@ -83,9 +83,11 @@ class PassArrays {
   }
 
   /// Tokens first[s] .. first[s] + count[s] - 1 of each sequence of the batch, appended to what the cache holds.
+  /// `rules`: how each sequence's next token is sampled, or none.
   template <class S>
   void set(Device& on, const Batch& batch, std::span<const int> first, std::span<const int> count,
-           const KVCache<S, Device, A>& cache, std::span<const int> source_lengths = {}) {
+           const KVCache<S, Device, A>& cache, std::span<const SampleRule> rules,
+           std::span<const int> source_lengths = {}) {
     begin();
     segments_.resize(S::layer_kinds);
     kv_rows_.resize(S::layer_kinds);
@@ -100,6 +102,7 @@ class PassArrays {
       if (first[index] + count[index] == batch.lengths[index]) {
         finished_.push_back(s);
         last_rows_.push_back(static_cast<std::int32_t>(ids_.size()) - 1);
+        if (!rules.empty()) rules_.push_back(rules[index]);
       }
     }
     cross_ = cross_segments(segments_[0], count, source_lengths);
@@ -112,6 +115,8 @@ class PassArrays {
   /// The sequences of the cache whose last token is in this pass, and the rows of these tokens.
   std::span<const int> finished() const { return finished_; }
   const std::int32_t* last_rows() const { return lists_.template at<std::int32_t>(last_rows_at_); }
+  /// How the tokens after these are sampled; null: they are not.
+  const SampleRule* rules() const { return rules_.empty() ? nullptr : lists_.template at<SampleRule>(rules_at_); }
 
   /// The pass as layers of a kind see it, without an encoder's output.
   PassTokens<A> of_kind(int kind) const {
@@ -127,6 +132,7 @@ class PassArrays {
   void begin() {
     for (auto* list : {&ids_, &positions_, &last_rows_}) list->clear();
     finished_.clear();
+    rules_.clear();
     kv_rows_.clear();
     segments_.assign(1, {});
   }
@@ -158,16 +164,18 @@ class PassArrays {
     for (const auto& segments : segments_) segments_at_.push_back(lists_.add(segments));
     kv_rows_at_.clear();
     for (const auto& rows : kv_rows_) kv_rows_at_.push_back(lists_.add(rows));
+    rules_at_ = lists_.add(rules_);
     lists_.upload(on);
   }
 
   std::vector<std::int32_t> ids_, positions_, last_rows_;
   std::vector<int> finished_;
+  std::vector<SampleRule> rules_;
   std::vector<std::vector<std::int64_t>> kv_rows_;  // by kind of layer, as the segments
   std::vector<std::vector<Segment>> segments_;
   std::vector<Segment> cross_;
   PackedLists<Device> lists_;
-  std::size_t ids_at_ = 0, positions_at_ = 0, last_rows_at_ = 0, cross_at_ = 0;  // in lists_, and so the next two
+  std::size_t ids_at_ = 0, positions_at_ = 0, last_rows_at_ = 0, cross_at_ = 0, rules_at_ = 0;  // in lists_, as these:
   std::vector<std::size_t> segments_at_, kv_rows_at_;
 };
 

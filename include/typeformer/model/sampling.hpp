@@ -22,23 +22,24 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
 };
 
+/// Draw number `step` of these options.
+constexpr SampleRule sample_rule(const SamplingOptions& options, std::uint64_t step) {
+  return {options.seed, step, options.temperature, options.top_k, options.top_p};
+}
+
 namespace detail {
 
-inline void check_sampling(const SamplingOptions& o, std::size_t vocab) {
-  if (!(o.temperature >= 0.f) || std::isinf(o.temperature))
-    throw Error("sample", "temperature", "a finite number of 0 or more", std::to_string(o.temperature));
-  if (o.top_k < 0) throw Error("sample", "top_k", "0 (all) or more", std::to_string(o.top_k));
-  if (!(o.top_p > 0.f && o.top_p <= 1.f))
-    throw Error("sample", "top_p", "above 0 and at most 1", std::to_string(o.top_p));
+inline void check_sampling(const SampleRule& rule, std::size_t vocab) {
+  if (!(rule.temperature >= 0.f) || std::isinf(rule.temperature))
+    throw Error("sample", "temperature", "a finite number of 0 or more", std::to_string(rule.temperature));
+  if (rule.top_k < 0) throw Error("sample", "top_k", "0 (all) or more", std::to_string(rule.top_k));
+  if (!(rule.top_p > 0.f && rule.top_p <= 1.f))
+    throw Error("sample", "top_p", "above 0 and at most 1", std::to_string(rule.top_p));
   if (vocab == 0) throw Error("sample", "logits", "at least one", "none");
   if (vocab > largest_vocab)
     throw Error("sample", "logits", "at most " + std::to_string(largest_vocab), std::to_string(vocab));
 }
 
-/// How a device is told the options.
-constexpr SampleRule rule_of(const SamplingOptions& o, std::uint64_t step) {
-  return {o.seed, step, o.temperature, o.top_k, o.top_p};
-}
 /// The id that sample_rows gave. Throws Error where it is none.
 inline std::int32_t token_of(std::int32_t id) {
   switch (static_cast<NoToken>(id)) {
@@ -57,10 +58,10 @@ inline std::int32_t token_of(std::int32_t id) {
 /// The token to come after `logits`. Draw number `step` of the seed: equal arguments give equal tokens.
 /// Throws Error for options out of range, for a logit that is NaN or +infinity, and when all are -infinity.
 inline std::int32_t sample(std::span<const float> logits, const SamplingOptions& options, std::uint64_t step = 0) {
-  detail::check_sampling(options, logits.size());
+  const SampleRule rule = sample_rule(options, step);
+  detail::check_sampling(rule, logits.size());
   detail::TeamOfOne team;
-  return detail::token_of(
-      detail::choose_token(team, logits.data(), static_cast<int>(logits.size()), detail::rule_of(options, step)));
+  return detail::token_of(detail::choose_token(team, logits.data(), static_cast<int>(logits.size()), rule));
 }
 
 }  // namespace typeformer

@@ -11,6 +11,7 @@
 
 #include "typeformer/kernel/recording.hpp"
 #include "typeformer/model/head.hpp"
+#include "typeformer/model/sampling.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
@@ -257,24 +258,57 @@ std::vector<std::int64_t> recording_key(State& state, std::span<const void* cons
   return key;
 }
 
-/// Runs a pass through the cache of a state of stack S and puts the logits of the sequences that end in it to their
-/// rows of `result`. forward(activations) is the stack's part, and reads weights and a source at `from`. Passes of one
-/// token per sequence are recorded, unless somebody observes them.
+/// What extend leaves on the host, by sequence of a state: logits, or where they are sampled ids.
+struct Extended {
+  Logits logits;
+  std::vector<std::int32_t> ids;
+};
+/// Zeros, or with `rules` -1: for the sequences that get no token.
+template <class S>
+Extended nothing_extended(int sequences, std::span<const SampleRule> rules) {
+  const auto count = static_cast<std::size_t>(sequences);
+  if (!rules.empty()) return {{}, std::vector<std::int32_t>(count, -1)};
+  return {{std::vector<float>(count * static_cast<std::size_t>(S::dims.vocab)), S::dims.vocab}, {}};
+}
+
+/// The rows of logits, or the ids if there are any, of the sequences that `finished`.
+template <class Device>
+void take_to_host(Device& on, std::span<const int> finished, const float* logits, const std::int32_t* ids,
+                  Extended& result) {
+  const auto count = static_cast<std::int64_t>(finished.size());
+  if (ids) {
+    std::vector<std::int32_t> rows(finished.size());
+    on.download(rows.data(), ids, rows.size() * sizeof(std::int32_t));
+    for (std::size_t i = 0; i < rows.size(); ++i) result.ids[static_cast<std::size_t>(finished[i])] = rows[i];
+    return;
+  }
+  const int vocab = result.logits.vocab;
+  const std::vector<float> rows = to_host(on, logits, count * vocab);
+  for (std::size_t i = 0; i < finished.size(); ++i)
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i) * vocab, vocab,
+                result.logits.values.begin() + std::int64_t{finished[i]} * vocab);
+}
+
+/// Runs a pass through the cache of a state of stack S and puts the logits of the sequences that end in it, or the ids
+/// that are sampled from them, to their places in `result`. forward(activations) is the stack's part, and reads weights
+/// and a source at `from`. Passes of one token per sequence are recorded, unless somebody observes them.
 template <class S, class Device, class W, class State, class Forward, class Observer>
 void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<const void*> from, const Forward& forward,
-                 Logits& result, Observer& observer) {
+                 Extended& result, Observer& observer) {
   using A = activation_t<Device, W>;
   constexpr int vocab = S::dims.vocab, d_model = S::dims.d_model;
   Device& on = state.device();
   const auto& pass = state.pass();
   const auto last = static_cast<std::int64_t>(pass.finished().size());
   StackActivations<A> a = stack_activations<S, A>(on, state.memory(), pass.tokens(), 0, false, true);
-  const auto place = [&](Slab slab) { return std::pair{slab.take<A>(last, d_model), slab.take<float>(last, vocab)}; };
   Slab size;
-  size.take<A>(last, d_model), size.take<float>(last, vocab);
-  const auto [chosen, logits] = place(Slab(state.logits().bytes(on, size.used())));
+  size.take<A>(last, d_model), size.take<float>(last, vocab), size.take<std::int32_t>(last, 1);
+  Slab slab(state.logits().bytes(on, size.used()));
+  A* chosen = slab.take<A>(last, d_model);
+  float* logits = slab.take<float>(last, vocab);
+  std::int32_t* ids = pass.rules() ? slab.take<std::int32_t>(last, 1) : nullptr;
 
-  const auto work = [&, chosen = chosen, logits = logits] {
+  const auto work = [&] {
     forward(a);  // [T, d_model]
     const A* hidden = a.normed;
     if (last < pass.tokens()) {
@@ -283,10 +317,11 @@ void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<co
       hidden = chosen;  // [last, d_model]
     }
     if (last > 0) head.logits(logits, hidden, last);  // [last, vocab]
+    if (ids) sample_rows(on, SampleArgs{ids, logits, pass.rules(), last, vocab});
   };
   if constexpr (std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
     std::vector<const void*> memory(from);
-    memory.insert(memory.end(), {a.x, logits, pass.ids()});
+    memory.insert(memory.end(), {a.x, logits, ids, pass.ids()});
     if (last == pass.tokens())
       run_recorded(on, state.recording(), recording_key(state, memory), work);
     else
@@ -295,17 +330,47 @@ void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<co
     work();
     if (last > 0) observer(Observed<float>{"", "logits", -1, logits, last, vocab});
   }
-  const std::vector<float> rows = to_host(on, logits, last * vocab);
-  for (std::size_t i = 0; i < pass.finished().size(); ++i)
-    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i) * vocab, vocab,
-                result.values.begin() + std::int64_t{pass.finished()[i]} * vocab);
+  take_to_host(on, pass.finished(), logits, ids, result);
 }
 
-/// Logits for every sequence of a state, zeros.
-template <class S, class Cache>
-Logits no_logits(const Cache& cache) {
-  return {std::vector<float>(static_cast<std::size_t>(cache.sequences()) * static_cast<std::size_t>(S::dims.vocab)),
-          S::dims.vocab};
+/// Throws Error unless there is a rule for each sequence, and each is in range.
+inline void check_rules(std::span<const SampleRule> rules, int sequences, int vocab) {
+  if (rules.size() != static_cast<std::size_t>(sequences))
+    throw Error("extend_and_sample", "rules", std::to_string(sequences) + " rules, one per sequence of the state",
+                std::to_string(rules.size()));
+  for (const SampleRule& rule : rules) check_sampling(rule, static_cast<std::size_t>(vocab));
+}
+/// The ids, each a token or -1 where the batch has none. Throws Error for a NoToken.
+inline std::vector<std::int32_t> tokens_of(std::vector<std::int32_t> ids, const Batch& batch) {
+  for (std::size_t s = 0; s < ids.size(); ++s)
+    if (batch.lengths[s] > 0) token_of(ids[s]);
+  return ids;
+}
+/// The length of one sequence among those of a state, the others 0.
+inline std::vector<int> lengths_of_one(std::string_view operation, int sequences, int sequence, std::size_t length) {
+  if (sequence < 0 || sequence >= sequences)
+    throw Error(operation, "sequence", "0 to " + std::to_string(sequences - 1), std::to_string(sequence));
+  std::vector<int> lengths(static_cast<std::size_t>(sequences), 0);
+  lengths[static_cast<std::size_t>(sequence)] = static_cast<int>(length);
+  return lengths;
+}
+
+/// extend, and extend_and_sample when there are rules.
+template <class M, class Device, class W, class Observer>
+Extended extend_state(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state,
+                      const Batch& batch, std::span<const SampleRule> rules, Observer& observer) {
+  using A = activation_t<Device, W>;
+  check_device("extend", model, state);
+  Extended result = nothing_extended<M>(state.sequences(), rules);
+  extend_in_chunks(static_cast<KVCache<M, Device, A>&>(state), batch, [&](auto first, auto count) {
+    state.pass().set(model.device(), batch, first, count, state, rules);
+    const auto per_kind = [&](int kind) { return state.pass().of_kind(kind); };
+    const auto forward = [&](StackActivations<A>& a) {
+      stack_of(model).forward(state.pass(), a, &state, per_kind, no_source, observer);
+    };
+    extend_pass(head_of(model), state, {model.weights().matrices().data()}, forward, result, observer);
+  });
+  return result;
 }
 
 }  // namespace detail
@@ -319,18 +384,7 @@ template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
     extend(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state, const Batch& batch,
            Observer&& observer = {}) {
-  using A = activation_t<Device, W>;
-  detail::check_device("extend", model, state);
-  Logits result = detail::no_logits<M>(state);
-  detail::extend_in_chunks(static_cast<KVCache<M, Device, A>&>(state), batch, [&](auto first, auto count) {
-    state.pass().set(model.device(), batch, first, count, state);
-    const auto per_kind = [&](int kind) { return state.pass().of_kind(kind); };
-    const auto forward = [&](detail::StackActivations<A>& a) {
-      detail::stack_of(model).forward(state.pass(), a, &state, per_kind, detail::no_source, observer);
-    };
-    detail::extend_pass(detail::head_of(model), state, {model.weights().matrices().data()}, forward, result, observer);
-  });
-  return result;
+  return detail::extend_state(model, state, batch, {}, observer).logits;
 }
 
 /// extend for one sequence: the logits after its last token.
@@ -339,13 +393,33 @@ requires(M::has_head && !M::cross_attention) std::vector<float> extend(const Mod
                                                                        State<M, Device, activation_t<Device, W>>& state,
                                                                        std::span<const std::int32_t> ids,
                                                                        int sequence = 0) {
-  std::vector<int> lengths(static_cast<std::size_t>(state.sequences()), 0);
-  if (sequence < 0 || sequence >= state.sequences())
-    throw Error("extend", "sequence", "0 to " + std::to_string(state.sequences() - 1), std::to_string(sequence));
-  lengths[static_cast<std::size_t>(sequence)] = static_cast<int>(ids.size());
+  const auto lengths = detail::lengths_of_one("extend", state.sequences(), sequence, ids.size());
   const Logits all = extend(model, state, Batch{ids, lengths});
   const auto row = all[sequence];
   return {row.begin(), row.end()};
+}
+
+/// extend, and the token to come after each sequence, sampled where the logits are: only ids leave the device. `rules`:
+/// one per sequence of the state. The ids are those of sample() on the logits of extend; -1 for a sequence that got no
+/// tokens. Throws Error as both do: for logits that give no token when all sequences have been read.
+template <Composition M, class Device, Storage W, class Observer = NoObserver>
+requires(M::has_head && !M::cross_attention) std::vector<std::int32_t> extend_and_sample(
+    const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state, const Batch& batch,
+    std::span<const SampleRule> rules, Observer&& observer = {}) {
+  detail::check_rules(rules, state.sequences(), M::dims.vocab);
+  return detail::tokens_of(detail::extend_state(model, state, batch, rules, observer).ids, batch);
+}
+
+/// extend_and_sample for one sequence: the token after its last one, which is draw number `step`.
+template <Composition M, class Device, Storage W>
+requires(M::has_head && !M::cross_attention) std::int32_t
+    extend_and_sample(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state,
+                      std::span<const std::int32_t> ids, const SamplingOptions& options, std::uint64_t step = 0,
+                      int sequence = 0) {
+  if (ids.empty()) throw Error("extend_and_sample", "ids", "at least one token", "none");
+  const auto lengths = detail::lengths_of_one("extend_and_sample", state.sequences(), sequence, ids.size());
+  const std::vector<SampleRule> rules(lengths.size(), sample_rule(options, step));
+  return extend_and_sample(model, state, Batch{ids, lengths}, rules)[static_cast<std::size_t>(sequence)];
 }
 
 }  // namespace typeformer

@@ -83,7 +83,7 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device, activatio
            std::find(options.stop_tokens.begin(), options.stop_tokens.end(), id) != options.stop_tokens.end();
   };
   if (ids.empty()) throw Error("generate", "ids", "at least one token", "none");
-  detail::check_sampling(sampling, static_cast<std::size_t>(M::dims.vocab));
+  detail::check_sampling(sample_rule(sampling, 0), static_cast<std::size_t>(M::dims.vocab));
   Generation result;
   result.prompt_ids.assign(ids.begin(), ids.end());
   StreamDecoder decoder(tokenizer);
@@ -93,17 +93,16 @@ Generation generate(const Model<M, Device, W>& model, State<M, Device, activatio
     on_text(std::string_view(piece));
   };
   const auto start = Clock::now();
-  std::vector<float> logits = extend(model, state, ids);
+  std::int32_t id = extend_and_sample(model, state, ids, sampling);
   result.prefill_seconds = seconds(start);
   const auto first = Clock::now();
   while (static_cast<int>(result.ids.size()) < options.max_tokens) {
-    const std::int32_t id = sample(logits, sampling, result.ids.size());
     result.stopped = stops(id);
     if (result.stopped) break;
     result.ids.push_back(id);
     if (tokenizer.has(id)) say(decoder.next(id));
     if (static_cast<int>(result.ids.size()) == options.max_tokens || state.length() == state.capacity()) break;
-    logits = extend(model, state, std::span(&id, 1));
+    id = extend_and_sample(model, state, std::span(&id, 1), sampling, result.ids.size());
   }
   result.decode_seconds = seconds(first);
   say(decoder.flush());
