@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,14 @@ class Array {
   std::size_t shift_;
   typeformer::Buffer<typeformer::cuda::Device, T> buffer_;
 };
+
+/// The address `elements` before an array, so that a kernel that begins with that many elements reads the array: for
+/// offsets of more than 32 bits where there is no memory for them.
+template <class T>
+T* before(T* array, std::int64_t elements) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(array) -
+                              static_cast<std::uintptr_t>(elements) * sizeof(T));
+}
 
 /// What a wrong call says; "none" when it says nothing.
 template <class Call>

@@ -31,6 +31,9 @@ Weights adamw(const Case& c, const Optimizer& optimizer, const Weights& before,
 
 double sum_of_squares(const Case& c, const std::vector<double>& x);
 
+/// a + b of elements that lie after 2^33 others, which there are not.
+std::vector<double> add_far(const std::vector<double>& a, const std::vector<double>& b);
+
 /// What a wrong call says; `what` chooses the mistake.
 std::string complaint(const std::string& what);
 /// Calls with nothing to do; returns the sum of no squares.

@@ -74,6 +74,19 @@ double sum_of_squares(const Case& c, const std::vector<double>& x) {
   return sum_of_squares(on, array.data(), static_cast<std::int64_t>(x.size()));
 }
 
+std::vector<double> add_far(const std::vector<double>& a, const std::vector<double>& b) {
+  cuda::Device on;
+  Array<float> first(on, a), second(on, b), y(on, a.size());
+  constexpr std::int64_t far = std::int64_t{1} << 33, block = cuda::detail::flat_threads * 4;
+  const AddArgs<float> args{support::before(y.data(), far), support::before(first.data(), far),
+                            support::before(second.data(), far), far + static_cast<std::int64_t>(a.size())};
+  const auto blocks = static_cast<unsigned>((static_cast<std::int64_t>(a.size()) + block - 1) / block);
+  const simt::LaunchShape shape(dim3(blocks), dim3(cuda::detail::flat_threads), 0, on.stream());
+  const auto status = simt::launch(cuda::detail::add<4, float>, shape, far / block, std::int64_t{0}, args);
+  cuda::detail::check(status, "test", "launch");
+  return y.download();
+}
+
 std::string complaint(const std::string& what) {
   cuda::Device on;
   AdamWArgs a;

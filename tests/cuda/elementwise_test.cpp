@@ -115,6 +115,12 @@ TEST_CASE("elementwise: add") {
   check_add(Number::f32, 5000, {.grid_limit = 2});
 }
 
+TEST_CASE("elementwise: offsets of more than 32 bits") {
+  reference::Random random(1);
+  const auto a = support::draw(Number::f32, random, {1200}).data, b = support::draw(Number::f32, random, {1200}).data;
+  CHECK(elementwise::add_far(a, b) == elementwise::add(Number::f32, {}, a, b).y);
+}
+
 TEST_CASE("elementwise: adamw") {
   for (const std::size_t count : counts) {
     check_adamw(count, 1, {}, {});

@@ -28,6 +28,9 @@ struct Results {
 
 Results run(support::Number activations, support::Number weights, const Case& c, const Inputs& in);
 
+/// y and dtable of one token whose row lies after 2^33 other elements, which there are not.
+Results run_far(const Case& c, const Inputs& in);
+
 /// What a wrong call says; `what` chooses the mistake.
 std::string complaint(const std::string& what);
 /// Calls with no tokens, and one without a gradient to add to.

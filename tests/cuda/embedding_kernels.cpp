@@ -44,6 +44,29 @@ Results run_types(const Case& c, const Inputs& in) {
 
 }  // namespace
 
+Results run_far(const Case& c, const Inputs& in) {
+  cuda::Device on;
+  Array<float> y(on, in.y_before.data), dy(on, in.dy.data), table(on, in.table.data), dtable(on, in.dtable_before.data);
+  const auto width = static_cast<std::int64_t>(c.width), first = (std::int64_t{1} << 33) / width;
+  const std::vector<std::int32_t> far{static_cast<std::int32_t>(first + in.index[0])};
+  Buffer<cuda::Device, std::int32_t> index(on, std::span<const std::int32_t>(far));
+  GatherArgs<float, float> a;
+  a.y = y.data();
+  a.table = support::before(table.data(), first * width);
+  a.index = index.data();
+  a.tokens = 1;
+  a.width = static_cast<int>(width);
+  gather_rows(on, a);
+  GatherBackwardArgs<float> b;
+  b.dtable = support::before(dtable.data(), first * width);
+  b.dy = dy.data();
+  b.index = a.index;
+  b.tokens = 1;
+  b.width = a.width;
+  gather_rows_backward(on, b);
+  return {y.download(), dtable.download()};
+}
+
 Results run(Number activations, Number weights, const Case& c, const Inputs& in) {
   if (activations == Number::f32) return run_types<float, float>(c, in);
   return weights == Number::f32 ? run_types<bf16, float>(c, in) : run_types<bf16, bf16>(c, in);

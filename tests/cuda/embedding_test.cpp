@@ -106,6 +106,13 @@ TEST_CASE("embedding: unaligned arrays, offsets, grids in pieces") {
   check_types({.tokens = 4, .width = 1100, .rows = 2, .grid_limit = 1});
 }
 
+TEST_CASE("embedding: offsets of more than 32 bits") {
+  const Case c{.width = 64, .rows = 3};
+  const Inputs in = draw(Number::f32, Number::f32, c);
+  const Results near = embedding::run(Number::f32, Number::f32, c, in), far = embedding::run_far(c, in);
+  CHECK((far.y == near.y && far.dtable == near.dtable));
+}
+
 TEST_CASE("embedding: an infinite or NaN gradient stays in its row") {
   const Case c{.tokens = 3, .width = 8, .rows = 3};
   Inputs in = draw(Number::f32, Number::f32, c);

@@ -28,6 +28,9 @@ struct Results {
 /// "gated_softsign" are the test's own and know float only.
 Results run(const std::string& kind, support::Number number, const Case& c, const Inputs& in);
 
+/// SwiGLU with the rows after 2^33 other elements, which there are not.
+Results run_far(support::Number number, const Case& c, const Inputs& in);
+
 /// What a wrong call says; `what` chooses the mistake.
 std::string complaint(const std::string& what);
 void run_nothing();

@@ -65,6 +65,33 @@ Results run_form(const Activation& f, const Case& c, const Inputs& in) {
   return {y.download(), c.in_place ? x.download() : dx.download()};
 }
 
+template <class T>
+Results run_far_type(const Case& c, const Inputs& in) {
+  cuda::Device on;
+  Array<T> x(on, in.x.data), y(on, in.dy.size()), dy(on, in.dy.data), dx(on, in.x.size());
+  const auto width = static_cast<std::int64_t>(c.width), first = (std::int64_t{1} << 33) / width;
+  ActivateArgs<T> a;
+  a.y = support::before(y.data(), first * width);
+  a.x = support::before(x.data(), first * width * 2);
+  a.rows = first + static_cast<std::int64_t>(c.rows);
+  a.width = static_cast<int>(width);
+  a.x_stride = 2 * width;
+  ActivateBackwardArgs<T> b;
+  b.dx = support::before(dx.data(), first * width * 2);
+  b.dy = support::before(dy.data(), first * width);
+  b.x = a.x;
+  b.rows = a.rows;
+  b.width = a.width;
+  b.x_stride = b.dx_stride = a.x_stride;
+  const simt::LaunchShape shape(dim3(static_cast<unsigned>(c.rows)), dim3(32), 0, on.stream());
+  constexpr int elements = cuda::detail::vector_elements<T>;
+  cuda::detail::check(simt::launch(cuda::detail::activate<SwiGLU, elements, T>, shape, first, SwiGLU{}, a, 1), "test",
+                      "launch");
+  cuda::detail::check(simt::launch(cuda::detail::activate_backward<SwiGLU, elements, T>, shape, first, SwiGLU{}, b, 1),
+                      "test", "launch");
+  return {y.download(), dx.download()};
+}
+
 template <class Activation>
 Results run_activation(const Activation& f, Number number, const Case& c, const Inputs& in) {
   return number == Number::f32 ? run_form<float>(f, c, in) : run_form<bf16>(f, c, in);
@@ -94,6 +121,10 @@ Results run(const std::string& kind, Number number, const Case& c, const Inputs&
   if (name == "identity") return run_kind<Identity>(gated, number, c, in);
   if (gated) return run_activation(user::GatedSoftsign{.slope = 1.5f}, number, c, in);
   return run_activation(user::Softsign{}, number, c, in);
+}
+
+Results run_far(Number number, const Case& c, const Inputs& in) {
+  return number == Number::f32 ? run_far_type<float>(c, in) : run_far_type<bf16>(c, in);
 }
 
 std::string complaint(const std::string& what) {

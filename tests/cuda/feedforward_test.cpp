@@ -154,6 +154,15 @@ TEST_CASE("feedforward: far values") {
     }
 }
 
+TEST_CASE("feedforward: offsets of more than 32 bits") {
+  for (const Number number : {Number::f32, Number::bf16}) {
+    const Case c{.rows = 3, .width = 64};
+    const Inputs in = draw("gated_silu", number, c);
+    const Results near = feedforward::run("gated_silu", number, c, in), far = feedforward::run_far(number, c, in);
+    CHECK((far.y == near.y && far.dx == near.dx));
+  }
+}
+
 TEST_CASE("feedforward: as PyTorch") {
   for (const std::string kind : {"gelu_erf", "gelu_tanh", "silu", "relu2", "quick_gelu", "elu", "selu", "gated_silu",
                                  "gated_gelu_erf", "gated_gelu_tanh"})

@@ -26,6 +26,8 @@ struct Results {
 };
 
 Results run(support::Number number, const Case& c, const Inputs& in);
+/// The same with the rows after 2^33 other logits, which there are not.
+Results run_far(support::Number number, const Case& c, const Inputs& in);
 std::vector<double> shape_logits(const Case& c, const std::vector<double>& logits);
 
 /// What a wrong call says; `what` chooses the mistake.

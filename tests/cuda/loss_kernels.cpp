@@ -39,7 +39,30 @@ Results run_type(const Case& c, const Inputs& in) {
   return {loss.download(), logits.download(), alone.download()};
 }
 
+template <class T>
+Results run_far_type(const Case& c, const Inputs& in) {
+  cuda::Device on;
+  Array<T> logits(on, in.logits.data);
+  Array<float> loss(on, c.rows);
+  Buffer<cuda::Device, std::int32_t> labels(on, std::span<const std::int32_t>(in.labels));
+  const auto vocab = static_cast<std::int64_t>(c.vocab), first = (std::int64_t{1} << 33) / vocab;
+  CrossEntropyArgs<T> a;
+  a.logits = support::before(logits.data(), first * vocab);
+  a.labels = support::before(labels.data(), first);
+  a.loss = support::before(loss.data(), first);
+  a.rows = first + static_cast<std::int64_t>(c.rows);
+  a.vocab = static_cast<int>(vocab);
+  a.gradient = true;
+  const simt::LaunchShape shape(dim3(static_cast<unsigned>(c.rows)), dim3(64), 0, on.stream());
+  cuda::detail::check(simt::launch(cuda::detail::cross_entropy<T>, shape, first, a), "test", "launch");
+  return {loss.download(), logits.download(), {}};
+}
+
 }  // namespace
+
+Results run_far(Number number, const Case& c, const Inputs& in) {
+  return number == Number::f32 ? run_far_type<float>(c, in) : run_far_type<bf16>(c, in);
+}
 
 Results run(Number number, const Case& c, const Inputs& in) {
   return number == Number::f32 ? run_type<float>(c, in) : run_type<bf16>(c, in);

@@ -192,6 +192,15 @@ TEST_CASE("loss: infinities and NaN as on the CPU") {
           }
 }
 
+TEST_CASE("loss: offsets of more than 32 bits") {
+  for (const Number number : {Number::f32, Number::bf16}) {
+    const Case c{.rows = 3, .vocab = 64};
+    const Inputs in = draw(number, c);
+    const Results near = loss::run(number, c, in), far = loss::run_far(number, c, in);
+    CHECK((far.loss == near.loss && far.gradient == near.gradient));
+  }
+}
+
 TEST_CASE("loss: as PyTorch") {
   for (const char* file : {"cross_entropy", "cross_entropy_z_loss", "cross_entropy_softcap"})
     for (const Number number : {Number::f32, Number::bf16}) {
