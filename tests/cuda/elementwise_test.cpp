@@ -10,6 +10,7 @@ using elementwise::Case;
 using elementwise::Optimizer;
 using elementwise::Weights;
 using support::Number;
+using Sizes = std::vector<std::size_t>;
 
 constexpr std::size_t threads = typeformer::cuda::detail::flat_threads;
 const std::size_t counts[] = {0,
@@ -138,7 +139,7 @@ TEST_CASE("elementwise: adamw of gradients that are zero moves weights by decay 
 
 TEST_CASE("elementwise: sum of squares") {
   for (const std::size_t count : counts)
-    for (const std::size_t shift : {0, 1}) check_sum(count, {.shift = shift}, 1);
+    for (const std::size_t shift : Sizes{0, 1}) check_sum(count, {.shift = shift}, 1);
   check_sum(300000, {}, 1e15);             // squares overflow float
   check_sum(100001, {.shift = 3}, 1e-25);  // and underflow
   std::vector<double> x(1000, 1);

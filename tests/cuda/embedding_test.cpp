@@ -10,6 +10,7 @@ using embedding::Case;
 using embedding::Inputs;
 using embedding::Results;
 using support::Number;
+using Sizes = std::vector<std::size_t>;
 
 template <class N>
 Results judge(const Case& c, const Inputs& in) {
@@ -83,16 +84,16 @@ TEST_CASE("embedding: random shapes") {
 }
 
 TEST_CASE("embedding: widths around accesses and blocks") {
-  for (const std::size_t width : {1, 3, 4, 7, 8, 9, 31, 32, 40})
+  for (const std::size_t width : Sizes{1, 3, 4, 7, 8, 9, 31, 32, 40})
     check_types({.tokens = 6, .width = width, .rows = 4, .scale = .75f});
-  for (const std::size_t width : {511, 512, 516, 1023, 1024, 1032})
+  for (const std::size_t width : Sizes{511, 512, 516, 1023, 1024, 1032})
     check_types({.tokens = 5, .width = width, .rows = 3});
-  for (const std::size_t width : {255, 256, 257, 2047, 2048, 2056, 4104})
+  for (const std::size_t width : Sizes{255, 256, 257, 2047, 2048, 2056, 4104})
     check_types({.tokens = 3, .width = width, .rows = 2, .scale = 2.f, .accumulate = true});
 }
 
 TEST_CASE("embedding: tokens around the tiles of 1024 and 2048") {
-  for (const std::size_t tokens : {1023, 1024, 1025, 2050}) {
+  for (const std::size_t tokens : Sizes{1023, 1024, 1025, 2050}) {
     check(Number::f32, Number::f32, {.tokens = tokens, .width = 4, .rows = 30}, false);
     check(Number::bf16, Number::bf16, {.tokens = tokens, .width = 8, .rows = 2, .scale = .5f}, false);
   }
@@ -100,7 +101,7 @@ TEST_CASE("embedding: tokens around the tiles of 1024 and 2048") {
 }
 
 TEST_CASE("embedding: unaligned arrays, offsets, grids in pieces") {
-  for (const std::size_t shift : {1, 2, 3}) check_types({.tokens = 9, .width = 24, .rows = 5, .shift = shift});
+  for (const std::size_t shift : Sizes{1, 2, 3}) check_types({.tokens = 9, .width = 24, .rows = 5, .shift = shift});
   check_types({.tokens = 20, .width = 16, .rows = 7, .offset = 2, .accumulate = true});
   check_types({.tokens = 20, .width = 16, .rows = 7, .offset = -3, .scale = 3.f, .grid_limit = 3});
   check_types({.tokens = 4, .width = 1100, .rows = 2, .grid_limit = 1});

@@ -14,6 +14,7 @@ using feedforward::Results;
 using reference::Activation;
 using reference::Tensor;
 using support::Number;
+using Sizes = std::vector<std::size_t>;
 
 const std::pair<const char*, Activation> activations[] = {
     {"identity", Activation::identity}, {"sigmoid", Activation::sigmoid},
@@ -129,9 +130,9 @@ TEST_CASE("feedforward: every activation, alone and as a gate, and a user's own"
 }
 
 TEST_CASE("feedforward: widths around accesses and pieces of rows, grids in pieces") {
-  for (const std::size_t width : {1, 7, 8, 127, 128, 129, 255, 256, 257, 511, 512, 513})
+  for (const std::size_t width : Sizes{1, 7, 8, 127, 128, 129, 255, 256, 257, 511, 512, 513})
     check("gated_silu", Number::f32, {.rows = 2, .width = width});
-  for (const std::size_t width : {1024, 1032, 2048, 2056, 4104, 5000})
+  for (const std::size_t width : Sizes{1024, 1032, 2048, 2056, 4104, 5000})
     for (const Number number : {Number::f32, Number::bf16}) {
       check("gelu_erf", number, {.rows = 3, .width = width, .shift = width % 3});
       check("gated_gelu_tanh", number, {.rows = 3, .width = width, .in_place = true, .grid_limit = 2});

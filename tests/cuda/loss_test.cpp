@@ -14,6 +14,7 @@ using loss::Inputs;
 using loss::Results;
 using reference::Tensor;
 using support::Number;
+using Sizes = std::vector<std::size_t>;
 
 template <class N>
 N shaped(const Case& c, const N& logit) {
@@ -114,15 +115,16 @@ TEST_CASE("loss: random shapes") {
 
 TEST_CASE("loss: vocabularies around accesses and blocks") {
   reference::Random random(46);
-  for (const std::size_t vocab : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025})
+  for (const std::size_t vocab :
+       Sizes{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025})
     for (const Number number : {Number::f32, Number::bf16}) check(number, varied(random, 3, vocab));
-  for (const std::size_t vocab : {4095, 4096, 4097, 8192, 16391, 32000})
+  for (const std::size_t vocab : Sizes{4095, 4096, 4097, 8192, 16391, 32000})
     for (const Number number : {Number::f32, Number::bf16}) check(number, varied(random, 2, vocab));
 }
 
 TEST_CASE("loss: rows that begin anywhere") {
   for (std::size_t shift = 0; shift < 8; ++shift)
-    for (const std::size_t vocab : {5, 29, 64, 131})
+    for (const std::size_t vocab : Sizes{5, 29, 64, 131})
       for (const Number number : {Number::f32, Number::bf16})
         check(number, {.rows = 5, .vocab = vocab, .smoothing = .1f, .shift = shift, .grid_limit = 2});
 }
@@ -231,8 +233,8 @@ TEST_CASE("loss: two runs are alike") {
 }
 
 TEST_CASE("loss: shape_logits") {
-  for (const std::size_t count : {0, 1, 3, 4, 5, 1023, 1024, 1025, 3001})
-    for (const std::size_t shift : {0, 1}) {
+  for (const std::size_t count : Sizes{0, 1, 3, 4, 5, 1023, 1024, 1025, 3001})
+    for (const std::size_t shift : Sizes{0, 1}) {
       CAPTURE(count);
       reference::Random random(count + 1);
       const auto logits = support::draw(Number::f32, random, {count}, 20).data;
