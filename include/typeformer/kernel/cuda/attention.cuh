@@ -9,6 +9,7 @@
 
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention_backward.cuh"
+#include "typeformer/kernel/cuda/attention_decode.cuh"
 #include "typeformer/kernel/cuda/attention_forward.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
@@ -49,6 +50,8 @@ std::int64_t query_row_count(const AttendArgs<T>& a) {
 template <int depth, class Mask, class Score, class T>
 void attend_at(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a) {
   constexpr std::string_view operation = "attend";
+  const int queries = most_queries(a);
+  if (attends_by_splits(queries)) return attend_by_splits<depth>(on, mask, score, a, queries);
   using Tile = typename TileOf<T, depth, AttentionPass::forward>::type;
   const TileList list = place_tiles(on, operation, a, Tile::rows, false);
   const bool vectors = rows_aligned(a, a.q, a.k, a.v, a.o);
@@ -117,8 +120,8 @@ void attend_backward_at(Device& on, const Mask& mask, const Score& score, const 
 
 /// o = softmax(score(q k^T)) v over the keys that the mask lets each query see, and the log-sum-exp; see AttendArgs.
 /// T float multiplies floats exactly as written, bf16 multiplies on tensor cores; sums are float. head_dim is 1 to 256.
-/// Key tiles outside mask.span() are skipped, full ones are not tested. Throws Error on arguments that do not fit
-/// together.
+/// Key tiles outside mask.span() are skipped, full ones are not tested. Where every segment has few queries, blocks
+/// share its keys (attention_decode.cuh). Throws Error on arguments that do not fit together.
 template <MaskPolicy Mask, class Score, Number T>
 void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& args) {
   AttendArgs<T> a = args;

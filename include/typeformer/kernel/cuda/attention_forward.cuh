@@ -67,17 +67,24 @@ struct RunningSoftmax {
   }
 };
 
-/// Scores of a tile from dot products: cap, bias, and -infinity where the mask lets nothing through.
+/// A score from a dot product: cap, bias, and -infinity where the mask lets nothing through. `full`: it lets through
+/// the whole tile; `key_end`: keys from here on are not to be seen.
+template <class Mask, class Score, class Bias>
+__device__ __forceinline__ void finish_score(float& value, const Mask& mask, const Score& score, const Bias& bias,
+                                             const MaskData& data, int query, int key, int key_end, bool full) {
+  value = score.capped(value);
+  if constexpr (Score::Bias::any) value += bias(query, key);
+  if (!full && !(key < key_end && mask.sees(query, key, data))) value = -INFINITY;
+}
+
+/// Scores of a tile.
 template <class Tile, class Mask, class Score, class Bias>
 __device__ __forceinline__ void finish_scores(typename Tile::Scores& scores, const Mask& mask, const Score& score,
                                               const Bias& bias, const Segment& segment, int position, int first_key,
                                               bool full) {
   Tile::for_scores([&](int r, int c) {
-    const int query = position + Tile::row(r), key = first_key + Tile::column(c);
-    float& value = scores.at(r, c);
-    value = score.capped(value);
-    if constexpr (Score::Bias::any) value += bias(query, key);
-    if (!full && !(key < segment.keys && mask.sees(query, key, segment.mask))) value = -INFINITY;
+    finish_score(scores.at(r, c), mask, score, bias, segment.mask, position + Tile::row(r), first_key + Tile::column(c),
+                 segment.keys, full);
   });
 }
 

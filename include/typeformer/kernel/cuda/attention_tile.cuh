@@ -247,9 +247,9 @@ struct HeadRows {
 };
 
 /// Starts to copy rows begin .. begin + tile_rows - 1 to shared memory; rows and channels that do not exist become
-/// zeros.
-template <class Tile, int tile_rows, class T>
-__device__ __forceinline__ void load_rows(T* to, const HeadRows<T>& rows, int begin, int head_dim, bool vectors) {
+/// zeros. Rows: as HeadRows.
+template <class Tile, int tile_rows, class T, class Rows>
+__device__ __forceinline__ void load_rows(T* to, const Rows& rows, int begin, int head_dim, bool vectors) {
   constexpr int elements = vector_elements<T>, pieces = Tile::depth / elements;
   for (int i = thread_index(); i < tile_rows * pieces; i += Tile::threads) {
     const int row = i / pieces, piece = i % pieces, channel = piece * elements;

@@ -30,18 +30,25 @@ constexpr std::int64_t rows_per_slab(std::int64_t rows) {
 
 // --- embeddings -----------------------------------------------------------------------------------------------------
 
-/// gather_rows_backward: a block adds up `columns` columns of one row of the table, an access of each thread wide.
+/// gather_rows_backward: a block adds up `columns` columns of the rows of one part of all indices.
 struct GatherBackwardShape {
   int threads = 128;
-  int columns = 128;
-  int blocks = 1;  ///< of a row
+  int columns = 128;  ///< an access of each thread
+  int column_blocks = 1;
+  int parts = 1;  ///< a power of two
 };
-inline constexpr int gather_indices_per_thread = 8;  ///< looked at between two barriers
 inline constexpr int gather_most_threads = 256;
-constexpr GatherBackwardShape gather_backward_shape(int width, int elements) {
+inline constexpr int gather_indices_per_thread = 4;  ///< looked at between two barriers
+inline constexpr int gather_tile = gather_most_threads * gather_indices_per_thread;
+inline constexpr int gather_list = 2 * gather_tile;  ///< tokens that are listed before their rows are added
+/// Every block reads all indices: no more parts than fill a GPU, and none without a token.
+constexpr GatherBackwardShape gather_backward_shape(std::int64_t tokens, int width, int elements) {
   const int accesses = (width + elements - 1) / elements;
-  const int threads = accesses <= 128 ? 128 : gather_most_threads;  // also few columns have all indices to look at
-  return {threads, threads * elements, (accesses + threads - 1) / threads};
+  const int threads = accesses <= 128 ? 128 : gather_most_threads;
+  const int column_blocks = (accesses + threads - 1) / threads;
+  int parts = 1;
+  while (parts < tokens && parts * column_blocks < 1024) parts *= 2;
+  return {threads, threads * elements, column_blocks, parts};
 }
 
 // --- heads ----------------------------------------------------------------------------------------------------------
@@ -193,5 +200,41 @@ constexpr bool one_gradient_per_launch(int depth) { return depth > 128; }
 
 /// Shared memory that every GPU of compute capability 8.0 and newer grants a block (8.6 and 8.9: 99 KiB).
 inline constexpr std::size_t shared_memory_of_all = 99u << 10;
+
+// --- attention of few queries ---------------------------------------------------------------------------------------
+
+inline constexpr int decode_rows = 16;          ///< of a tile: queries times the heads that share a kv head
+inline constexpr int decode_most_queries = 16;  ///< of a segment
+inline constexpr int decode_combine_threads = 128;
+
+/// Segments of so few queries leave most rows of the other tiles empty, and most of a GPU without blocks. Their keys
+/// play no part: a launch in a graph is right for any number of them.
+constexpr bool attends_by_splits(int most_queries) { return most_queries > 0 && most_queries <= decode_most_queries; }
+
+/// Parts that a segment's keys are cut into, and tiles of its rows.
+struct DecodeShape {
+  int splits = 1;
+  int row_tiles = 1;
+};
+/// About a thousand blocks, in at most 64 splits, whose results are added by one block for each row.
+constexpr DecodeShape decode_shape(int segments, int heads, int kv_heads, int most_queries) {
+  const std::int64_t rows = std::int64_t{heads} / kv_heads * most_queries,
+                     tiles = (rows + decode_rows - 1) / decode_rows;
+  const std::int64_t splits = 1024 / (std::int64_t{segments} * kv_heads * tiles);
+  return {static_cast<int>(splits < 1 ? 1 : splits < 64 ? splits : 64), static_cast<int>(tiles)};
+}
+/// Keys of each split but the last one: whole tiles, and enough of them to be worth a block.
+TYPEFORMER_HD constexpr int split_length(int keys, int splits) {
+  const int even = (keys + splits - 1) / splits, whole = (even + 63) / 64 * 64;
+  return whole < 128 ? 128 : whole;
+}
+
+/// One warp; several blocks share a multiprocessor.
+constexpr AttentionTile tensor_core_decode_tile(int depth) {
+  return {depth, decode_rows, depth <= 64 ? 64 : depth <= 128 ? 32 : 16, 2};
+}
+constexpr AttentionTile float_decode_tile(int depth) {
+  return {depth, decode_rows, depth <= 64 ? 32 : depth <= 128 ? 16 : 8, 1};
+}
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail
