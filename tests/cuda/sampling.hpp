@@ -12,6 +12,8 @@ struct Case {
   int grid_limit = 0;     ///< blocks of a launch; 0: the device's
 };
 Ids run(const Case& c, const Rows& rows);
+/// The same with the rows after 2^33 other logits, which there are not.
+Ids run_far(const Rows& rows);
 
 /// What a wrong call says; `what` chooses the mistake.
 std::string complaint(const std::string& what);

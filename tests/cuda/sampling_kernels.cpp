@@ -27,6 +27,26 @@ Ids run(const Case& c, const Rows& rows) {
   return ids;
 }
 
+Ids run_far(const Rows& rows) {
+  cuda::Device on;
+  const Buffer<cuda::Device, float> logits(on, std::span<const float>(rows.logits));
+  const Buffer<cuda::Device, SampleRule> rules(on, std::span<const SampleRule>(rows.rules));
+  Ids ids(rows.rules.size(), -99);
+  Buffer<cuda::Device, std::int32_t> to(on, std::span<const std::int32_t>(ids));
+  const auto count = static_cast<std::int64_t>(ids.size()), vocab = static_cast<std::int64_t>(rows.vocab);
+  const std::int64_t first = (std::int64_t{1} << 33) / vocab;
+  const SampleArgs a{.ids = support::before(to.data(), first),
+                     .logits = support::before(logits.data(), first * vocab),
+                     .rules = support::before(rules.data(), first),
+                     .rows = first + count,
+                     .vocab = static_cast<int>(vocab)};
+  const simt::LaunchShape shape(dim3(static_cast<unsigned>(count)), dim3(64), 0, on.stream());
+  constexpr auto kernel = cuda::detail::sample_rows<cuda::detail::sample_most_threads>;
+  cuda::detail::check(simt::launch(kernel, shape, first, a), "test", "launch");
+  to.download(std::span<std::int32_t>(ids));
+  return ids;
+}
+
 std::string complaint(const std::string& what) {
   cuda::Device on;
   SampleArgs a;

@@ -64,6 +64,11 @@ TEST_CASE("sampling: wide rows") {
   check({}, rows);
 }
 
+TEST_CASE("sampling: offsets of more than 32 bits") {
+  const Rows rows = random_rows(64, 3, 7);
+  CHECK(run_far(rows) == on_cpu(rows));
+}
+
 TEST_CASE("sampling: wrong calls and nothing to do") {
   CHECK(complaint("rows") == "sample_rows: rows: expected 0 or more, got -1");
   CHECK(complaint("vocab") == "sample_rows: vocab: expected 1 to 2^23, got 0");

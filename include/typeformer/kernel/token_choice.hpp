@@ -188,8 +188,7 @@ TYPEFORMER_HD std::int32_t choose_token(Team& team, const float* logits, int voc
   KeptTokens kept;
   if (rule.top_k > 0 && rule.top_k < vocab)
     kept = likeliest(
-        team, row, [&](int id) { return Amount{row.key(id) > key_of_nothing}; },
-        [k = static_cast<Amount>(rule.top_k)](Amount total) { return total < k ? total : k; });
+        team, row, [](int) { return Amount{1}; }, [&](Amount) { return static_cast<Amount>(rule.top_k); });
   const auto weight = [&](int id) {
     return kept.has(row.key(id), id) ? likelihood(row.distance(id) * scale) : Amount{0};
   };
