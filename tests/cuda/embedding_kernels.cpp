@@ -81,6 +81,13 @@ std::string complaint(const std::string& what) {
   a.width = what == "width" ? 0 : 4;
   b.width = 4;
   b.dtable = &number;
+  if (what == "many") {
+    const std::int32_t index = 0;
+    b.dy = &number;
+    b.index = &index;
+    b.tokens = std::int64_t{1} << 31;
+    return support::complaint_of([&] { gather_rows_backward(on, b); });
+  }
   if (what == "backward") return support::complaint_of([&] { gather_rows_backward(on, b); });
   return support::complaint_of([&] { gather_rows(on, a); });
 }

@@ -92,12 +92,12 @@ TEST_CASE("embedding: widths around accesses and blocks") {
     check_types({.tokens = 3, .width = width, .rows = 2, .scale = 2.f, .accumulate = true});
 }
 
-TEST_CASE("embedding: tokens around the tiles of 1024 and 2048") {
-  for (const std::size_t tokens : Sizes{1023, 1024, 1025, 2050}) {
+TEST_CASE("embedding: tokens around the tiles of 512 and 1024, lists that fill up") {
+  for (const std::size_t tokens : Sizes{511, 512, 513, 1025})
     check(Number::f32, Number::f32, {.tokens = tokens, .width = 4, .rows = 30}, false);
-    check(Number::bf16, Number::bf16, {.tokens = tokens, .width = 8, .rows = 2, .scale = .5f}, false);
-  }
-  check(Number::f32, Number::f32, {.tokens = 2049, .width = 520, .rows = 1}, false);
+  check(Number::bf16, Number::bf16, {.tokens = 2050, .width = 8, .rows = 1, .scale = .5f}, false);
+  check(Number::f32, Number::f32, {.tokens = 1100, .width = 516, .rows = 1}, false);
+  check(Number::bf16, Number::f32, {.tokens = 1030, .width = 8, .rows = 500}, false);
 }
 
 TEST_CASE("embedding: unaligned arrays, offsets, grids in pieces") {
@@ -128,11 +128,14 @@ TEST_CASE("embedding: an infinite or NaN gradient stays in its row") {
 TEST_CASE("embedding: the shapes of blocks") {
   using typeformer::cuda::detail::gather_backward_shape;
   for (int width = 1; width <= 20000; width += width < 3000 ? 1 : 137)
-    for (const int elements : {1, 4, 8}) {
-      const auto shape = gather_backward_shape(width, elements);
-      CHECK((shape.threads % 32 == 0 && shape.threads <= typeformer::cuda::detail::gather_most_threads));
-      CHECK((shape.blocks * shape.columns >= width && (shape.blocks - 1) * shape.columns < width));
-    }
+    for (const int elements : {1, 4, 8})
+      for (const int tokens : {1, 5, 1024, 1 << 20}) {
+        const auto shape = gather_backward_shape(tokens, width, elements);
+        CHECK((shape.threads % 32 == 0 && shape.threads <= typeformer::cuda::detail::gather_most_threads));
+        CHECK((shape.column_blocks * shape.columns >= width && (shape.column_blocks - 1) * shape.columns < width));
+        CHECK((shape.parts & (shape.parts - 1)) == 0);
+        CHECK((shape.parts < 2 * tokens && shape.parts <= 1024));
+      }
 }
 
 TEST_CASE("embedding: nothing to do, and wrong arguments") {
@@ -140,6 +143,7 @@ TEST_CASE("embedding: nothing to do, and wrong arguments") {
   CHECK(embedding::complaint("tokens") == "gather_rows: tokens: expected 0 or more, got -1");
   CHECK(embedding::complaint("width") == "gather_rows: width: expected 1 or more, got 0");
   CHECK(embedding::complaint("null") == "gather_rows: y, table, index: expected arrays, got null");
+  CHECK(embedding::complaint("many") == "gather_rows_backward: tokens: expected fewer than 2^31, got 2147483648");
   CHECK(embedding::complaint("backward") == "gather_rows_backward: dy, index: expected arrays, got null");
 }
 

@@ -30,18 +30,26 @@ constexpr std::int64_t rows_per_slab(std::int64_t rows) {
 
 // --- embeddings -----------------------------------------------------------------------------------------------------
 
-/// gather_rows_backward: a block adds up `columns` columns of one row of the table, an access of each thread wide.
+/// gather_rows_backward: a block adds up `columns` columns of the rows of one part of all indices.
 struct GatherBackwardShape {
   int threads = 128;
-  int columns = 128;
-  int blocks = 1;  ///< of a row
+  int columns = 128;  ///< an access of each thread
+  int column_blocks = 1;
+  int parts = 1;  ///< a power of two
 };
-inline constexpr int gather_indices_per_thread = 8;  ///< looked at between two barriers
 inline constexpr int gather_most_threads = 256;
-constexpr GatherBackwardShape gather_backward_shape(int width, int elements) {
+inline constexpr int gather_indices_per_thread = 4;  ///< looked at between two barriers
+inline constexpr int gather_tile = gather_most_threads * gather_indices_per_thread;
+inline constexpr int gather_list = 2 * gather_tile;  ///< tokens that are listed before their rows are added
+/// Every block reads all indices: no more parts than fill a GPU, and four tokens for each, whose rows are loaded
+/// together.
+constexpr GatherBackwardShape gather_backward_shape(std::int64_t tokens, int width, int elements) {
   const int accesses = (width + elements - 1) / elements;
-  const int threads = accesses <= 128 ? 128 : gather_most_threads;  // also few columns have all indices to look at
-  return {threads, threads * elements, (accesses + threads - 1) / threads};
+  const int threads = accesses <= 128 ? 128 : gather_most_threads;
+  const int column_blocks = (accesses + threads - 1) / threads;
+  int parts = 1;
+  while (4 * parts < tokens && parts * column_blocks < 1024) parts *= 2;
+  return {threads, threads * elements, column_blocks, parts};
 }
 
 // --- heads ----------------------------------------------------------------------------------------------------------
