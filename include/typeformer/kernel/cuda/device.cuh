@@ -13,6 +13,7 @@
 #include "typeformer/kernel/cuda/blas.cuh"
 #include "typeformer/kernel/cuda/current_gpu.cuh"
 #include "typeformer/kernel/cuda/recording.cuh"
+#include "typeformer/kernel/cuda/staging.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 #include "typeformer/kernel/cuda/uploaded_lists.cuh"
 #include "typeformer/kernel/cuda/workspace.cuh"
@@ -23,6 +24,7 @@ namespace detail {
 
 /// What the operations of one device share.
 struct SharedByOperations {
+  Staging staging;
   Workspace scratch;
   UploadedLists lists;
   Blas blas;
@@ -52,7 +54,6 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() {
-    const detail::OnGpu current(gpu_);
     shared_.reset();
     if (owns_stream_) (void)cudaStreamDestroy(stream_);
   }
@@ -63,37 +64,32 @@ class Device {
 
   /// GPU memory, aligned to 256 bytes. Throws Error when it is short.
   void* allocate(std::size_t bytes) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, "cuda::Device::allocate");
     void* memory = nullptr;
     detail::check(cudaMalloc(&memory, bytes), "cuda::Device::allocate", std::to_string(bytes) + " bytes");
     return memory;
   }
   /// Waits for what is queued.
-  void release(void* memory) noexcept {
-    const detail::OnGpu current(gpu_);
-    (void)cudaFree(memory);
-  }
-  /// Host memory to GPU memory; `from` may be reused at once: this waits, since CUDA promises of no kind of memory that
-  /// an asynchronous copy has read it when the call returns.
+  void release(void* memory) noexcept { (void)cudaFree(memory); }
+  /// Host memory to GPU memory, in the order of the stream; `from` may be reused at once.
   void upload(void* to, const void* from, std::size_t bytes) {
-    if (bytes == 0) return;
-    const detail::OnGpu current(gpu_);
-    detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "cuda::Device::upload", "copy");
-    synchronize();
+    constexpr std::string_view operation = "cuda::Device::upload";
+    const detail::OnGpu current(gpu_, operation);
+    shared_->staging.upload(stream_, to, from, bytes, operation);
   }
   /// GPU memory to host memory; waits for everything queued before.
   void download(void* to, const void* from, std::size_t bytes) {
-    const detail::OnGpu current(gpu_);
-    detail::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cuda::Device::download", "copy");
-    synchronize();
+    constexpr std::string_view operation = "cuda::Device::download";
+    const detail::OnGpu current(gpu_, operation);
+    shared_->staging.download(stream_, to, from, bytes, operation);
   }
   void zero(void* memory, std::size_t bytes) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, "cuda::Device::zero");
     detail::check(cudaMemsetAsync(memory, 0, bytes, stream_), "cuda::Device::zero", "memset");
   }
   /// Waits until all operations are done. Throws Error when one of them failed on the GPU.
   void synchronize() {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, "cuda::Device::synchronize");
     detail::check(cudaStreamSynchronize(stream_), "cuda::Device::synchronize", "stream");
   }
 
@@ -108,13 +104,13 @@ class Device {
   /// Memory for the operation that asks, until the next one asks.
   template <class T>
   T* scratch(std::size_t count, std::string_view operation) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, operation);
     return static_cast<T*>(shared_->scratch.reserve(count * sizeof(T), operation));
   }
 
   /// The GPU's copy of a host list, until 31 others were asked for.
   const std::byte* list(std::span<const std::byte> contents, std::string_view operation) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, operation);
     std::shared_ptr<const detail::UploadedList> found = shared_->lists.find(contents);
     if (!found) {
       const auto made = detail::UploadedLists::make(contents, operation);
@@ -128,7 +124,7 @@ class Device {
 
   /// A matrix product on this stream.
   void multiply(std::string_view operation, const detail::BlasProduct& product) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, operation);
     shared_->blas.multiply(stream_, operation, product);
   }
   const detail::Blas& blas() const { return shared_->blas; }
@@ -141,7 +137,7 @@ class Device {
   /// called. Throws what work() throws, and Error when the graph can't be made.
   template <class Work>
   void run(Recording& recording, std::span<const std::int64_t> key, Work&& work) {
-    const detail::OnGpu current(gpu_);
+    const detail::OnGpu current(gpu_, "cuda::Device::run");
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     if (stream_) detail::check(cudaStreamIsCapturing(stream_, &capturing), "cuda::Device::run", "stream");
     if (!stream_ || capturing != cudaStreamCaptureStatusNone) return work();
@@ -149,7 +145,6 @@ class Device {
     if (recording.key_.empty() || recording.key_ != with_memory(whole_key)) {
       recording.forget();
       work();
-      recording.gpu_ = gpu_;
       recording.key_ = with_memory({key.begin(), key.end()});
       return;
     }
@@ -194,7 +189,7 @@ class Device {
   bool owns_stream_ = false;
   std::int64_t grid_limit_ = largest_grid;
   Recording* recording_ = nullptr;                                   // while one is made
-  std::optional<detail::SharedByOperations> shared_{std::in_place};  // freed while the GPU is current
+  std::optional<detail::SharedByOperations> shared_{std::in_place};  // freed before the stream
 };
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda

@@ -24,7 +24,7 @@ template <class... Parameters, class... Arguments>
 void launch(Device& on, std::string_view operation, void (*kernel)(std::int64_t, Parameters...), std::int64_t items,
             const BlockShape& block, const Arguments&... arguments) {
   constexpr std::size_t granted_to_all = std::size_t{48} << 10;
-  const OnGpu current(on.gpu());
+  const OnGpu current(on.gpu(), operation);
   if (items > 0 && block.shared_bytes > granted_to_all)
     check(simt::allow_shared(kernel, block.shared_bytes), operation, "shared memory of a block");
   for (std::int64_t first = 0; first < items; first += on.grid_limit()) {

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "typeformer/kernel/cuda/current_gpu.cuh"
-#include "typeformer/kernel/cuda/status.cuh"
 #include "typeformer/kernel/cuda/uploaded_lists.cuh"
 #include "typeformer/simt/simt.hpp"
 
@@ -29,10 +27,7 @@ class Recording {
   explicit operator bool() const { return graph_ != nullptr; }
   /// Forgets everything: the next run is a first one.
   void forget() noexcept {
-    if (graph_) {
-      const detail::OnGpu current(gpu_);
-      (void)cudaGraphExecDestroy(std::exchange(graph_, nullptr));
-    }
+    if (graph_) (void)cudaGraphExecDestroy(std::exchange(graph_, nullptr));
     key_.clear();
     lists_.clear();
   }
@@ -40,12 +35,10 @@ class Recording {
  private:
   friend class Device;
   void swap(Recording& other) noexcept {
-    std::swap(gpu_, other.gpu_);
     std::swap(graph_, other.graph_);
     key_.swap(other.key_);
     lists_.swap(other.lists_);
   }
-  int gpu_ = 0;
   cudaGraphExec_t graph_ = nullptr;
   std::vector<std::int64_t> key_;                                   // of the run before
   std::vector<std::shared_ptr<const detail::UploadedList>> lists_;  // that the graph's kernels read
