@@ -169,11 +169,16 @@ TEST_CASE("the plan is the block diagram of each layout") {
   CHECK(one.operations[1].does == Names{"5 matrices as one"});
   CHECK(one.operations[1].out == 3 * 24 + 2 * 40);
   const auto biased = layer_of(std::type_identity<Base::with<tf::Parallel{}>::with<tf::Biases{}>>{});
-  CHECK(operations(biased) ==
-        Names{"norm_rows", "linear", "linear", "prepare_heads", "attend", "linear", "activate", "linear"});
+  CHECK(operations(biased) == operations(one));
+  CHECK(biased.operations[1].does == Names{"5 matrices as one", "+ bias"});
   CHECK(biased.operations[1].reads == Names{"attn.q_proj.weight", "attn.k_proj.weight", "attn.v_proj.weight",
-                                            "attn.q_proj.bias", "attn.k_proj.bias", "attn.v_proj.bias"});
-  CHECK(biased.operations[2].reads ==
+                                            "ffn.gate_proj.weight", "ffn.up_proj.weight", "attn.q_proj.bias",
+                                            "attn.k_proj.bias", "attn.v_proj.bias", "ffn.gate_proj.bias",
+                                            "ffn.up_proj.bias"});
+  const auto some = layer_of(std::type_identity<Base::with<tf::Parallel{}>::with<tf::Biases{.qkv = false}>>{});
+  CHECK(operations(some) ==
+        Names{"norm_rows", "linear", "linear", "prepare_heads", "attend", "linear", "activate", "linear"});
+  CHECK(some.operations[2].reads ==
         Names{"ffn.gate_proj.weight", "ffn.up_proj.weight", "ffn.gate_proj.bias", "ffn.up_proj.bias"});
 
   const auto gemma = tf::fusion_plan<tiny::Gemma3>();
