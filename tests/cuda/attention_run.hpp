@@ -39,12 +39,13 @@ inline std::vector<typeformer::Segment> segments_of(const Problem& p) {
 template <class T>
 struct Arrays {
   Arrays(typeformer::cuda::Device& on, const Problem& p, const Inputs& in)
-      : q(on, in.q, p.shift), k(on, in.k, p.shift), v(on, in.v, p.shift), d_o(on, in.d_o, p.shift),
-        o(on, in.q.size(), p.shift), dq(on, in.q.size(), p.shift), dk(on, gradient_size(p), p.shift),
+      : q(on, in.q, p.shift), k(on, in.k, p.shift), v(on, in.v, p.shift),
+        d_o(on, p.backward ? in.d_o : std::vector<double>(), p.shift), o(on, in.q.size(), p.shift),
+        dq(on, p.backward ? in.q.size() : 0, p.shift), dk(on, gradient_size(p), p.shift),
         dv(on, gradient_size(p), p.shift), lse(on, static_cast<std::size_t>(p.query_rows * p.heads)),
         dtable(on, in.dtable_before), host_segments(segments_of(p)), segments(on, host_segments) {}
   static std::size_t gradient_size(const Problem& p) {
-    return static_cast<std::size_t>(p.key_rows * p.kv_heads * p.head_dim);
+    return p.backward ? static_cast<std::size_t>(p.key_rows * p.kv_heads * p.head_dim) : 0;
   }
   Array<T> q, k, v, d_o, o, dq, dk, dv;
   Array<float> lse, dtable;
@@ -56,6 +57,8 @@ template <class T, class Mask, class Score>
 Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& score, const Problem& p,
                  const Inputs& in) {
   Arrays<T> arrays(on, p, in);
+  for (auto& segment : arrays.host_segments)
+    if (p.grown) segment.keys = segment.queries, segment.first_position = 0;
   typeformer::AttendArgs<T> a;
   a.o = arrays.o.data();
   a.q = arrays.q.data();

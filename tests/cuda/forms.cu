@@ -1,7 +1,7 @@
 // Every kernel of the CUDA device that a model's forms can ask for, for nvcc: tests/cuda/nvcc.py reads ptxas' report.
 // All head_dims with the plainest form; all masks and scores with head_dim 64. FORMS chooses a part, so that parts can
 // be compiled side by side: 1 norms and column sums, 2 attention on float, 3 attention on bf16, 4 tables, activations,
-// arrays, losses and sampling, 5 queries and keys.
+// arrays, losses and sampling, 5 queries and keys, 6 attention by splits.
 #include "typeformer/cuda.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
@@ -40,6 +40,24 @@ using Table = ScoreForm<false, TableBiasForm>;
   ATTENTION(T, 128, SlidingWindow, Capped) \
   ATTENTION(T, 128, Bidirectional, Table)  \
   template __global__ void attend_row_dots<T>(std::int64_t, AttendBackwardTask<T>, int);
+#define SPLITS(T, depth, Mask, Score)                                                                            \
+  template __global__ void attend_split<DecodeTileOf<T, depth>::type, Mask, Score, T>(std::int64_t, Mask, Score, \
+                                                                                      DecodeTask<T>);
+#define ALL_SPLITS(T)                                                                             \
+  SPLITS(T, 32, Causal, Plain)                                                                    \
+  SPLITS(T, 64, Causal, Plain)                                                                    \
+  SPLITS(T, 128, Causal, Plain)                                                                   \
+  SPLITS(T, 256, Causal, Plain)                                                                   \
+  SPLITS(T, 64, Bidirectional, Plain)                                                             \
+  SPLITS(T, 64, Chunked, Plain)                                                                   \
+  SPLITS(T, 64, PrefixCausal, Plain)                                                              \
+  SPLITS(T, 64, SlidingWindow, Capped)                                                            \
+  SPLITS(T, 64, Causal, Alibi)                                                                    \
+  SPLITS(T, 128, Causal, Table)                                                                   \
+  SPLITS(T, 256, SlidingWindow, Capped)                                                           \
+  template __global__ void combine_splits<Causal, T>(std::int64_t, Causal, DecodeTask<T>, int);   \
+  template __global__ void combine_splits<Chunked, T>(std::int64_t, Chunked, DecodeTask<T>, int); \
+  template __global__ void combine_splits<SlidingWindow, T>(std::int64_t, SlidingWindow, DecodeTask<T>, int);
 
 #define NORM(Policy, gain, bias, T)                                                                                  \
   template __global__ void norm_rows<NormForm<Policy, gain, bias>, vector_elements<T>, T>(                           \
@@ -135,6 +153,9 @@ template __global__ void add_up<double>(std::int64_t, const double*, int, double
 #elif FORMS == 5
 ALL_HEADS(float)
 ALL_HEADS(bf16)
+#elif FORMS == 6
+ALL_SPLITS(float)
+ALL_SPLITS(bf16)
 #elif FORMS == 2
 ALL_ATTENTION(float)
 #else

@@ -16,7 +16,8 @@ import sys
 
 ARCHITECTURES = ("80", "90")
 PARTS = {"1": "norms and column sums", "2": "attention on float", "3": "attention on bf16",
-         "4": "tables, activations, arrays, losses and sampling", "5": "queries and keys"}
+         "4": "tables, activations, arrays, losses and sampling", "5": "queries and keys",
+         "6": "attention by splits"}
 SMALL = ["norm", "linear", "device", "embedding", "feedforward", "elementwise", "loss", "sampling"]  # tests that compile in seconds
 FLAGS = ["-std=c++20", "--expt-relaxed-constexpr", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra"]
 
@@ -86,7 +87,8 @@ def link_tests(options, names, program):
     objects = []
     folder = options.tests.parent
     host = [options.host_compiler, "-std=c++20", "-O1", f"-I{options.source / 'include'}", f"-I{folder}"]
-    for name in [f"{n}_test" for n in names] + ["support", "../main"]:
+    tests = [f"{n}_test" for n in names] + (["attention_decode_test"] if "attention" in names else [])
+    for name in tests + ["support", "../main"]:
         objects.append(str(options.work / f"{program}_{pathlib.Path(name).name}.o"))
         code, output = run([*host, "-c", str(options.tests / f"{name}.cpp"), "-o", objects[-1]])
         if code:

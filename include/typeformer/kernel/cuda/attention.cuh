@@ -51,7 +51,8 @@ template <int depth, class Mask, class Score, class T>
 void attend_at(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a) {
   constexpr std::string_view operation = "attend";
   const int queries = most_queries(a);
-  if (attends_by_splits(queries)) return attend_by_splits<depth>(on, mask, score, a, queries);
+  const DecodeShape by_splits = decode_shape(a.segment_count, a.heads, a.kv_heads, queries);
+  if (by_splits.splits > 0) return attend_by_splits<depth>(on, mask, score, a, by_splits, queries);
   using Tile = typename TileOf<T, depth, AttentionPass::forward>::type;
   const TileList list = place_tiles(on, operation, a, Tile::rows, false);
   const bool vectors = rows_aligned(a, a.q, a.k, a.v, a.o);

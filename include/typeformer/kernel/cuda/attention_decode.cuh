@@ -195,14 +195,15 @@ int most_queries(const AttendArgs<T>& a) {
 
 /// attend by splits, with checked arguments, for segments of at most `queries` queries.
 template <int depth, class Mask, class Score, class T>
-void attend_by_splits(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a, int queries) {
+void attend_by_splits(Device& on, const Mask& mask, const Score& score, const AttendArgs<T>& a,
+                      const DecodeShape& shape, int queries) {
   constexpr std::string_view operation = "attend";
   using Tile = typename DecodeTileOf<T, depth>::type;
   static_assert(Tile::rows == decode_rows, "Tiles have decode_rows rows: results lie so in memory.");
   static_assert(TileMemory<Tile>::bytes(1) <= shared_memory_of_all, "Every GPU grants a block its shared memory.");
   DecodeTask<T> task;
   task.args = a;
-  task.shape = decode_shape(a.segment_count, a.heads, a.kv_heads, queries);
+  task.shape = shape;
   task.vectors = rows_aligned(a, a.q, a.k, a.v);
   const std::int64_t items = std::int64_t{a.segment_count} * a.kv_heads * task.shape.splits * task.shape.row_tiles;
   const std::int64_t results = items * decode_rows;

@@ -208,21 +208,21 @@ inline constexpr int decode_rows = 16;          ///< of a tile: queries times th
 inline constexpr int decode_most_queries = 16;  ///< of a segment
 inline constexpr int decode_combine_threads = 128;
 
-/// Segments of so few queries leave most rows of the other tiles empty, and most of a GPU without blocks. Their keys
-/// play no part: a launch in a graph is right for any number of them.
-constexpr bool attends_by_splits(int most_queries) { return most_queries > 0 && most_queries <= decode_most_queries; }
-
-/// Parts that a segment's keys are cut into, and tiles of its rows.
+/// Parts that a segment's keys are cut into, and tiles of its rows. No parts: the other tiles serve better.
 struct DecodeShape {
-  int splits = 1;
+  int splits = 0;
   int row_tiles = 1;
 };
-/// About a thousand blocks, in at most 64 splits, whose results are added by one block for each row.
+/// Segments of few queries leave most rows of the other tiles empty, and most of a GPU without blocks: here about a
+/// thousand, in at most 64 splits. With a great many segments the blocks come by themselves, and memory for their
+/// results would be large. Numbers of keys play no part: a launch in a graph is right for any.
 constexpr DecodeShape decode_shape(int segments, int heads, int kv_heads, int most_queries) {
+  if (most_queries < 1 || most_queries > decode_most_queries) return {};
   const std::int64_t rows = std::int64_t{heads} / kv_heads * most_queries,
-                     tiles = (rows + decode_rows - 1) / decode_rows;
-  const std::int64_t splits = 1024 / (std::int64_t{segments} * kv_heads * tiles);
-  return {static_cast<int>(splits < 1 ? 1 : splits < 64 ? splits : 64), static_cast<int>(tiles)};
+                     tiles = (rows + decode_rows - 1) / decode_rows, blocks = std::int64_t{segments} * kv_heads * tiles;
+  if (blocks > 8192) return {};
+  const auto splits = static_cast<int>(1024 / blocks);
+  return {splits < 1 ? 1 : splits < 64 ? splits : 64, static_cast<int>(tiles)};
 }
 /// Keys of each split but the last one: whole tiles, and enough of them to be worth a block.
 TYPEFORMER_HD constexpr int split_length(int keys, int splits) {
