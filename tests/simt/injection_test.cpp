@@ -148,6 +148,13 @@ TEST_CASE("a kernel's fault as a GPU tells it: a status that stays") {
     CHECK(simt::launch(misaligned, {1, 1}, data.get()) == cudaSuccess);
     CHECK(cudaDeviceSynchronize() == cudaErrorMisalignedAddress);
   }
+  {
+    const simt::StickyFaults as_on_a_gpu;
+    float host[64] = {};
+    CHECK(simt::launch(add, {1, 64}, host, 1.0f) != cudaSuccess);
+    CHECK(mentions(simt::last_fault(), "host memory"));
+    CHECK(cudaDeviceSynchronize() != cudaSuccess);
+  }
   CHECK(data.values()[5] == 0.0f);
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <thread>
 
+#include "streams.hpp"
 #include "support.hpp"
 
 namespace {
@@ -18,23 +19,6 @@ __global__ void broken(float* data) {
   if (threadIdx.x < 3) __syncthreads();
   data[threadIdx.x] = 0;
 }
-
-struct OwnStream {
-  cudaStream_t stream = nullptr;
-  explicit OwnStream(unsigned flags = cudaStreamDefault) {
-    REQUIRE(cudaStreamCreateWithFlags(&stream, flags) == cudaSuccess);
-  }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  ~OwnStream() { cudaStreamDestroy(stream); }
-};
-struct OwnEvent {
-  cudaEvent_t event = nullptr;
-  OwnEvent() { REQUIRE(cudaEventCreate(&event) == cudaSuccess); }
-  OwnEvent(const OwnEvent&) = delete;
-  OwnEvent& operator=(const OwnEvent&) = delete;
-  ~OwnEvent() { cudaEventDestroy(event); }
-};
 
 }  // namespace
 
@@ -89,7 +73,11 @@ TEST_CASE("events order streams, and without one they are not ordered") {
   const DeviceArray<float> a(std::vector<float>(64, 0.0f)), b(64);
   int stale = 0;
   for (int round = 0; round < 40; ++round) {
+#if defined(TYPEFORMER_SIMT_RACECHECK)
+    const bool ordered = true;  // else it would be reported
+#else
     const bool ordered = round % 2 == 0;
+#endif
     REQUIRE(cudaMemset(a.get(), 0, 256) == cudaSuccess);
     REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);  // the host does not wait for a fill
     for (int k = 0; k < 4; ++k) REQUIRE(simt::launch(add, {1, 64, 0, first.stream}, a.get(), 1.0f, 64) == cudaSuccess);
@@ -105,7 +93,9 @@ TEST_CASE("events order streams, and without one they are not ordered") {
     else
       stale += got != 4.0f;
   }
+#if !defined(TYPEFORMER_SIMT_RACECHECK)
   CHECK(stale > 0);
+#endif
 }
 
 TEST_CASE("the null stream and blocking streams wait for each other") {

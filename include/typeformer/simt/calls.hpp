@@ -68,6 +68,18 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
+/// Runs checks of a call's arguments. A Fault is thrown on, or is the status that it stays when faults are sticky.
+template <class Checks>
+cudaError_t check_arguments(Checks checks) {
+  try {
+    checks();
+    return cudaSuccess;
+  } catch (const Fault& fault) {
+    if (!runtime().sticky_faults) throw;
+    return break_gpu(fault);
+  }
+}
+
 // ---------------------------------------------------------------- captures
 
 /// The calling thread's mode, see cudaThreadExchangeStreamCaptureMode.

@@ -150,35 +150,47 @@ inline Matmul describe_matmul(cublasLtMatmulDesc_t description, cublasLtMatrixLa
   return call;
 }
 
-/// A matrix or vector of a call.
+/// The memory of a matrix or vector of a call: `items` times `rows` pieces of row_bytes bytes.
 struct Extent {
   const char* name;
   const void* data;
-  std::size_t bytes;
   Span::Use use;
+  std::size_t row_bytes, rows = 1, pitch = 0, items = 1, item_pitch = 0;
+
+  std::size_t bytes() const { return (items - 1) * item_pitch + (rows - 1) * pitch + row_bytes; }
 };
+inline Extent extent_of(const char* name, const void* data, const MatrixLayout& layout, Span::Use use) {
+  const std::size_t size = type_bytes(layout.type), inner = layout.column_major() ? layout.rows : layout.columns,
+                    outer = layout.column_major() ? layout.columns : layout.rows;
+  return {name,
+          data,
+          use,
+          inner * size,
+          outer,
+          static_cast<std::size_t>(layout.ld) * size,
+          static_cast<std::size_t>(layout.batch),
+          static_cast<std::size_t>(layout.batch_stride) * size};
+}
 inline std::vector<Extent> extents_of(const Matmul& call) {
   using Use = Span::Use;
-  std::vector<Extent> result = {
-      {"A", call.a_data, call.a.extent() * type_bytes(call.a.type), Use::read},
-      {"B", call.b_data, call.b.extent() * type_bytes(call.b.type), Use::read},
-  };
-  if (call.beta != 0.0f) result.push_back({"C", call.c_data, call.c.extent() * type_bytes(call.c.type), Use::read});
-  result.push_back({"D", call.d_data, call.d.extent() * type_bytes(call.d.type), Use::write});
+  std::vector<Extent> result = {extent_of("A", call.a_data, call.a, Use::read),
+                                extent_of("B", call.b_data, call.b, Use::read)};
+  if (call.beta != 0.0f) result.push_back(extent_of("C", call.c_data, call.c, Use::read));
+  result.push_back(extent_of("D", call.d_data, call.d, Use::write));
   const MatmulDescription& description = call.description;
-  const auto items = static_cast<std::size_t>(call.d.batch - 1);
+  const auto items = static_cast<std::size_t>(call.d.batch);
+  const std::size_t size = type_bytes(call.d.type);
   if (uses_bias(call)) {
     const std::size_t length = call.has(CUBLASLT_EPILOGUE_BGRADB) ? call.columns() : call.rows();
-    const std::size_t count = items * static_cast<std::size_t>(description.bias_batch_stride) + length;
-    result.push_back(
-        {"bias", description.bias, count * type_bytes(call.d.type), call.has(epilogue_bias) ? Use::read : Use::write});
+    result.push_back({"bias", description.bias, call.has(epilogue_bias) ? Use::read : Use::write, length * size, 1, 0,
+                      items, static_cast<std::size_t>(description.bias_batch_stride) * size});
   }
   if (call.has(epilogue_aux)) {
-    const std::size_t elements = items * static_cast<std::size_t>(description.aux_batch_stride) +
-                                 (call.columns() - 1) * static_cast<std::size_t>(description.aux_ld) + call.rows();
-    const bool mask = call.has(epilogue_relu | epilogue_drelu);
-    result.push_back({"aux", description.aux, mask ? (elements + 7) / 8 : elements * type_bytes(call.d.type),
-                      call.has(epilogue_drelu | epilogue_dgelu) ? Use::read : Use::write});
+    const bool mask = call.has(epilogue_relu | epilogue_drelu);  // of bits
+    const auto bytes = [&](std::size_t elements) { return mask ? (elements + 7) / 8 : elements * size; };
+    result.push_back({"aux", description.aux, call.has(epilogue_drelu | epilogue_dgelu) ? Use::read : Use::write,
+                      bytes(call.rows()), call.columns(), bytes(static_cast<std::size_t>(description.aux_ld)), items,
+                      bytes(static_cast<std::size_t>(description.aux_batch_stride))});
   }
   return result;
 }
@@ -190,13 +202,38 @@ inline void check_extent(const char* name, const void* data, std::size_t bytes) 
               message("%p outside every allocation or too short", data).text);
 }
 inline void check_extents(const Matmul& call) {
-  for (const Extent& extent : extents_of(call)) check_extent(extent.name, extent.data, extent.bytes);
+  for (const Extent& extent : extents_of(call)) check_extent(extent.name, extent.data, extent.bytes());
+}
+
+inline void check_multiple(const char* name, const void* data, std::uint64_t alignment, const char* reason) {
+  if (reinterpret_cast<std::uintptr_t>(data) % alignment == 0) return;
+  throw Fault("cublasLtMatmul", name,
+              message("an address aligned to %llu bytes: %s", static_cast<unsigned long long>(alignment), reason).text,
+              message("a misaligned pointer %p", data).text);
+}
+/// Pointers must be what the algorithm was chosen for, and elements lie at multiples of their size.
+inline void check_alignments(const Matmul& call, const cublasLtMatmulAlgo_t* algorithm, const void* workspace) {
+  for (const Extent& extent : extents_of(call)) {
+    const bool mask = extent.name[1] == 'u' && call.has(epilogue_relu | epilogue_drelu);
+    const std::uint32_t type = extent.name[0] == 'A' ? call.a.type : extent.name[0] == 'B' ? call.b.type : call.d.type;
+    check_multiple(extent.name, extent.data, mask ? 1 : type_bytes(type), "its elements");
+  }
+  if (workspace) check_multiple("workspace", workspace, 256, "cuBLASLt's rule");
+  if (!algorithm) return;
+  const void* const data[] = {call.a_data, call.b_data, call.beta != 0.0f ? call.c_data : nullptr, call.d_data};
+  const char* const names[] = {"A", "B", "C", "D"};
+  for (int i = 0; i < 4; ++i)
+    if (const std::uint64_t promised = algorithm->data[2] >> 16 * i & 0xffffu)
+      check_multiple(names[i], data[i], promised, "what was preferred when the algorithm was chosen");
 }
 
 inline void push_matmul(const Stream& queue, const Matmul& call, void* workspace, std::size_t workspace_bytes) {
   Operation operation{Work::product, "cublasLtMatmul"};
-  for (const Extent& extent : extents_of(call)) operation.spans.push_back({extent.data, extent.bytes, extent.use});
-  if (workspace_bytes) operation.spans.push_back({workspace, workspace_bytes, Span::Use::write});
+  for (const Extent& extent : extents_of(call))
+    for (std::size_t item = 0; item < extent.items; ++item)
+      operation.spans.push_back({static_cast<const char*>(extent.data) + item * extent.item_pitch, extent.row_bytes,
+                                 extent.use, extent.rows, extent.pitch});
+  if (workspace_bytes) operation.spans.push_back(Span::write(workspace, workspace_bytes));
   operation.run = [call, workspace, workspace_bytes] {
     if (workspace_bytes) std::memset(workspace, poison_byte, workspace_bytes);  // may be left with anything
     run_matmul(call);
@@ -390,6 +427,7 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     result = {};
     result.algo.data[0] = typeformer::simt::problem_key(call);
     result.algo.data[1] = result.workspaceSize = workspace;
+    for (int i = 0; i < 4; ++i) result.algo.data[2] |= std::uint64_t{std::min(wanted.alignment[i], 256u)} << 16 * i;
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1.0f;
   }
@@ -430,8 +468,12 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
     needed = algorithm->data[1];
     if (needed > workspace_bytes || (needed && !workspace)) return CUBLAS_STATUS_INVALID_VALUE;
   }
-  typeformer::simt::check_extents(call);
-  if (needed) typeformer::simt::check_extent("workspace", workspace, needed);
+  const auto broken = typeformer::simt::check_arguments([&] {
+    typeformer::simt::check_extents(call);
+    typeformer::simt::check_alignments(call, algorithm, workspace);
+    if (needed) typeformer::simt::check_extent("workspace", workspace, needed);
+  });
+  if (broken) return CUBLAS_STATUS_EXECUTION_FAILED;
   typeformer::simt::push_matmul(queue, call, workspace, needed);
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -51,7 +51,9 @@ inline cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
   if (event->capture) return join_capture(queue, event->capture, event->frontier);
   if (queue->capture) return violation(*queue->capture, cudaErrorStreamCaptureIsolation);
   if (!event->mark.stream) return cudaSuccess;
-  push(queue, {Work::wait, "cudaStreamWaitEvent", [mark = event->mark] { run_until(mark.stream, mark.count); }});
+  Operation operation{Work::wait, "cudaStreamWaitEvent", [] {}};
+  operation.before = {event->mark};
+  push(queue, std::move(operation));
   return cudaSuccess;
 }
 

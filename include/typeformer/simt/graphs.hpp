@@ -8,8 +8,8 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
-/// Runs the nodes, each behind those that it depends on, else in random order.
-inline void run_nodes(const Nodes& nodes) {
+/// Runs the nodes, each behind those that it depends on, else in random order. stamps: of the nodes in this launch.
+inline void run_nodes(const Nodes& nodes, const std::vector<Stamp>& stamps) {
   std::vector<std::size_t> missing(nodes.size()), ready;
   std::vector<std::vector<std::size_t>> next(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -21,10 +21,24 @@ inline void run_nodes(const Nodes& nodes) {
     std::swap(ready[runtime().draw() % ready.size()], ready.back());
     const std::size_t chosen = ready.back();
     ready.pop_back();
-    perform(nodes[chosen]->operation);
+    perform(nodes[chosen]->operation, stamps[chosen]);
     for (const std::size_t i : next[chosen])
       if (--missing[i] == 0) ready.push_back(i);
   }
+}
+
+/// When the nodes of a launch run: each captured stream is a sequence of its own behind `start`. Adds all to `end`.
+inline std::vector<Stamp> node_stamps(CUgraphExec_st& executable, const Clock& start, Clock& end) {
+  Sequences& sequences = runtime().sequences;
+  std::vector<Stamp> result;
+  for (const auto& node : executable.nodes) {
+    Clock clock = start;
+    for (const std::size_t before : node->after) clock.join(result[before].clock);
+    while (executable.sequences.size() <= node->lane) executable.sequences.push_back(sequences.take());
+    result.push_back(sequences.next(executable.sequences[node->lane], std::move(clock)));
+    end.join(result.back().clock);
+  }
+  return result;
 }
 
 /// Whether all nodes are before the place where the capture's first stream stands.
@@ -112,19 +126,21 @@ inline cudaError_t launch_graph(cudaGraphExec_t executable, cudaStream_t stream)
   Stream queue;
   if (!device.handles.executables.contains(executable)) return cudaErrorInvalidResourceHandle;
   if (const auto error = find_queue(stream, queue)) return error;
-  Operation operation{Work::graph, "cudaGraphLaunch", [nodes = executable->nodes] { run_nodes(nodes); }};
+  Operation operation{Work::graph, "cudaGraphLaunch"};
   if (queue->capture) {
+    operation.run = [nodes = executable->nodes] {  // one node, whatever is in it
+      run_nodes(nodes, std::vector<Stamp>(nodes.size(), *runtime().performed.stamp));
+    };
     capture_node(*queue, std::move(operation));
     return cudaSuccess;
   }
-  if (const Mark last = executable->last_launch; last.stream && last.stream != queue)  // one launch after the other
-    operation.run = [last, run = std::move(operation.run)] {
-      run_until(last.stream, last.count);
-      run();
-    };
+  const auto stamps = std::make_shared<std::vector<Stamp>>();
+  operation.run = [nodes = executable->nodes, stamps] { run_nodes(nodes, *stamps); };
+  if (executable->last_launch.stream) operation.before = {executable->last_launch};  // one launch after the other
   ++device.totals.replays;
   for (const auto& node : executable->nodes) count(node->operation);
   enqueue(queue, std::move(operation));
+  *stamps = node_stamps(*executable, Clock(queue->clock), queue->clock);
   executable->last_launch = end_of(queue);
   return cudaSuccess;
 }
@@ -227,7 +243,7 @@ TYPEFORMER_SIMT_C cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, 
   if (call.error) return call.error;
   if (!executable || !handles.graphs.contains(graph)) return typeformer::simt::status(cudaErrorInvalidValue);
   if (flags) return typeformer::simt::status(cudaErrorNotSupported);
-  *executable = new CUgraphExec_st{graph->nodes, {}};
+  *executable = new CUgraphExec_st{graph->nodes, {}, {}};
   handles.executables.insert(*executable);
   return cudaSuccess;
 }
@@ -252,7 +268,9 @@ TYPEFORMER_SIMT_C cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cu
 }
 TYPEFORMER_SIMT_C cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   const typeformer::simt::Call call("cudaGraphExecDestroy", typeformer::simt::Effect::releases);
-  if (!typeformer::simt::runtime().handles.executables.erase(executable)) return call.end(cudaErrorInvalidValue);
+  auto& device = typeformer::simt::runtime();
+  if (!device.handles.executables.erase(executable)) return call.end(cudaErrorInvalidValue);
+  for (const unsigned sequence : executable->sequences) device.sequences.give_back(sequence);
   delete executable;
   return call.end(cudaSuccess);
 }

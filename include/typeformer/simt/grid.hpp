@@ -221,6 +221,7 @@ inline void run_grid(dim3 grid, dim3 block, std::size_t dynamic_bytes, void (*bo
   job.total = std::uint64_t{grid.x} * grid.y * grid.z;
   job.launch_first = blocks_before;
   blocks_before += job.total;
+  checker_launch(job.launch_first, job.total);
   if (options().random()) shuffle_order(job);
   if (options().threads <= 1 || job.total == 1) {
     work_on(job);

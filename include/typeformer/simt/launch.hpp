@@ -54,7 +54,14 @@ void check_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Place p
 template <class T>
 void note_argument([[maybe_unused]] const T& argument, [[maybe_unused]] Operation& operation) {
   if constexpr (std::is_pointer_v<T>)
-    if (argument) operation.spans.push_back({static_cast<const void*>(argument), 0, Span::Use::argument});
+    if (argument) operation.spans.push_back(Span::argument(argument));
+}
+
+/// The kernel that a fault happened in, to be added to what is told of it.
+inline std::string in_kernel(Place place) {
+  const Operation* operation = runtime().performed.operation;
+  return "; in " +
+         (operation ? operation->text() : std::string(message("a kernel at %s:%d", place.name(), place.line).text));
 }
 
 /// Runs a queued kernel and looks at the allocations' zones afterwards.
@@ -63,14 +70,15 @@ inline void run_kernel(const LaunchShape& shape, void (*body)(void*), void* cont
   std::size_t bytes = 0, offset = 0;
   try {
     run_grid(shape.grid, shape.block, shape.shared_bytes, body, context, shape.place);
-  } catch (...) {
+  } catch (const Fault& fault) {
     while (runtime().memory.find_overrun(bytes, offset)) continue;  // repairs what the kernel left behind
-    throw;
+    throw Fault(fault.operation(), fault.argument(), fault.expected(), fault.got() + in_kernel(shape.place));
   }
   if (runtime().memory.find_overrun(bytes, offset))
-    throw Fault("kernel", message("launched at %s:%d", shape.place.name(), shape.place.line).text,
-                "stores inside device allocations",
-                message("a store at byte %zu of an allocation of %zu bytes", offset, bytes).text);
+    throw Fault(
+        "kernel", message("launched at %s:%d", shape.place.name(), shape.place.line).text,
+        "stores inside device allocations",
+        message("a store at byte %zu of an allocation of %zu bytes", offset, bytes).text + in_kernel(shape.place));
 }
 
 /// A launch whose turn has come. `arguments` are the bytes of the kernel's parameters; run_kernel(shape, body, context)
@@ -107,12 +115,10 @@ template <class... Parameters, class... Arguments>
   Operation operation{Work::kernel, "cudaLaunchKernel"};
   operation.kernel = address;
   operation.place = shape.place;
-  std::apply(
-      [&](const auto&... value) {
-        (check_argument(value, shape.place), ...);
-        (note_argument(value, operation), ...);
-      },
-      call->values);
+  const cudaError_t error = check_arguments(
+      [&] { std::apply([&](const auto&... value) { (check_argument(value, shape.place), ...); }, call->values); });
+  if (error) return error;
+  std::apply([&](const auto&... value) { (note_argument(value, operation), ...); }, call->values);
   operation.run = [call, shape] {
     const auto body = [](void* context) {
       const Launch& self = *static_cast<Launch*>(context);

@@ -8,7 +8,9 @@
 #include <set>
 #include <thread>
 
+#include "typeformer/simt/clock.hpp"
 #include "typeformer/simt/device_memory.hpp"
+#include "typeformer/simt/kernel_name.hpp"
 #include "typeformer/simt/runtime_types.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
@@ -20,13 +22,49 @@ inline thread_local int current_gpu = 0;
 
 enum class Work : std::uint8_t { kernel, copy, fill, product, record, wait, allocation, release, graph };
 
-/// Memory that an operation is known to use before it runs; of a kernel's pointers only the address is known.
+/// Memory that an operation is known to use before it runs: rows of bytes. Of a kernel's pointers only the address is
+/// known.
 struct Span {
   enum class Use : std::uint8_t { read, write, argument };
-  const void* first = nullptr;
-  std::size_t bytes = 0;
+  const char* first = nullptr;
+  std::size_t bytes = 0;  // of a row
   Use use = Use::argument;
-  std::uint64_t serial = 0;  // of the allocation that it lay in when it was captured
+  std::size_t rows = 1, pitch = 0;
+  std::uint64_t serial = 0;  // of the allocation that it lay in when it was queued
+
+  static Span argument(const void* pointer) { return {static_cast<const char*>(pointer), 0, Use::argument}; }
+  static Span read(const void* pointer, std::size_t bytes, std::size_t rows = 1, std::size_t pitch = 0) {
+    return {static_cast<const char*>(pointer), bytes, Use::read, rows, pitch};
+  }
+  static Span write(const void* pointer, std::size_t bytes, std::size_t rows = 1, std::size_t pitch = 0) {
+    return {static_cast<const char*>(pointer), bytes, Use::write, rows, pitch};
+  }
+  const char* row(std::size_t index) const { return first + index * pitch; }
+  /// Whether a row has one of the bytes [begin, begin + count).
+  bool touches(const char* begin, std::size_t count) const {
+    if (bytes == 0 || count == 0 || begin + count <= first || begin >= row(rows - 1) + bytes) return false;
+    if (rows == 1) return true;
+    const std::size_t from = begin < first ? 0 : static_cast<std::size_t>(begin - first) / pitch;
+    for (std::size_t i = from; i < rows && row(i) < begin + count; ++i)
+      if (row(i) + bytes > begin) return true;
+    return false;
+  }
+  bool touches(const Span& other) const {
+    if (rows > other.rows) return other.touches(*this);
+    for (std::size_t i = 0; i < rows; ++i)
+      if (other.touches(row(i), bytes)) return true;
+    return false;
+  }
+};
+
+struct StreamQueue;
+using Stream = std::shared_ptr<StreamQueue>;
+
+/// A point in a stream, and what is ordered before it.
+struct Mark {
+  Stream stream;
+  std::uint64_t count = 0;
+  std::shared_ptr<const Clock> clock = nullptr;
 };
 
 /// A piece of work, queued by one call.
@@ -38,9 +76,12 @@ struct Operation {
   std::uint64_t bytes = 0;  // that a copy or fill moves
   const void* kernel = nullptr;
   Place place{};
+  std::vector<Mark> before = {};  // points of other streams that it waits for
+  Stamp stamp = {};
 
   std::string text() const {
-    return work == Work::kernel ? message("the kernel launched at %s:%d", place.name(), place.line).text : name;
+    if (work != Work::kernel) return name;
+    return kernel_name(kernel) + message(", launched at %s:%d", place.name(), place.line).text;
   }
 };
 
@@ -55,13 +96,8 @@ struct StreamQueue {
   std::shared_ptr<Capture> capture;   // operations go there instead while a graph is captured
   std::vector<std::size_t> frontier;  // the captured nodes that the next one depends on
   unsigned lane = 0;                  // which of the capture's streams this is
-};
-using Stream = std::shared_ptr<StreamQueue>;
-
-/// A point in a stream.
-struct Mark {
-  Stream stream;
-  std::uint64_t count = 0;
+  unsigned sequence = 0;
+  Clock clock;  // what the next operation is ordered behind
 };
 
 }  // namespace typeformer
@@ -111,4 +147,5 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   typeformer::simt::Nodes nodes;
   typeformer::simt::Mark last_launch;
+  std::vector<unsigned> sequences;  // one for each captured stream
 };

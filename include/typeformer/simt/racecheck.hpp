@@ -6,8 +6,8 @@
 /// Two accesses to one location race when one writes, not both are atomic, and nothing orders them: __syncthreads in a
 /// block, __syncwarp in a warp (shuffles order no memory), between blocks a __threadfence followed by an atomic
 /// operation that the other block's atomic on the same address follows. The answer does not depend on the order of
-/// execution. Also found: reads of shared bytes that nobody wrote, use of cp.async data in flight, accesses outside
-/// every array.
+/// execution. Operations of different streams race likewise (stream_order.hpp). Also found: reads of shared bytes that
+/// nobody wrote, use of cp.async data in flight, accesses outside every array.
 #pragma once
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@
 
 #include "typeformer/simt/counting.hpp"
 #include "typeformer/simt/source_line.hpp"
-#include "typeformer/simt/streams.hpp"
+#include "typeformer/simt/stream_order.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI::simt {
 
@@ -79,9 +79,12 @@ class RaceChecker {
     if (added) origins_.push_back({nullptr, place});
     return found->second;
   }
-  std::string describe(std::uint32_t origin) const {
+  const std::string& describe(std::uint32_t origin) {
     const Origin& it = origins_[origin];
-    return it.address ? source_line(it.address) : std::string(message("%s:%d", it.place.name(), it.place.line).text);
+    std::string& text = described_[origin];
+    if (text.empty())
+      text = it.address ? source_line(it.address) : std::string(message("%s:%d", it.place.name(), it.place.line).text);
+    return text;
   }
 
   // ---- memory
@@ -92,7 +95,11 @@ class RaceChecker {
   }
   void release(const void* address) {
     last_ = nullptr;
-    std::erase_if(allocations_, [&](const auto& item) { return item.second->first == address; });
+    std::erase_if(allocations_, [&](const auto& item) {
+      if (item.second->first != address) return false;
+      order_.release(address, item.second->bytes);
+      return true;
+    });
   }
 
   // ---- accesses
@@ -113,7 +120,7 @@ class RaceChecker {
         return note_bounds("shared", by, bytes, first - (block.arena + first_byte));
       const auto offset = static_cast<std::size_t>(first - block.arena);
       for (std::size_t i = 0; i < bytes; ++i) check(shared_[offset + i], by, true, offset + i - first_byte);
-      if (counted && options().counters) counter_.add(origin, lane, first, bytes, write, true);
+      if (counted && options().counters) counter_->add(origin, lane, first, bytes, write, true);
       return;
     }
     Allocation* allocation = find_allocation(first);
@@ -121,6 +128,7 @@ class RaceChecker {
     if (!allocation) allocation = allocation_before(first);
     if (!allocation) return note(by, "out-of-bounds access", "", message("%zu bytes of no live allocation", bytes));
     const auto offset = static_cast<std::size_t>(first - allocation->first);
+    if (!order_.concurrent().empty()) check_spans(by, first, bytes, offset);
     if (offset + bytes > allocation->bytes)
       return note(by, "out-of-bounds access", "",
                   message("%zu bytes at byte %zu of an allocation of %zu bytes", bytes, offset, allocation->bytes));
@@ -128,7 +136,18 @@ class RaceChecker {
     const std::size_t grain = allocation->grain;
     for (std::size_t cell = offset / grain; cell * grain < offset + bytes; ++cell)
       check((*allocation->shadow)[cell], by, false, cell * grain);
-    if (counted && options().counters) counter_.add(origin, lane, first, bytes, write, false);
+    if (counted && options().counters) counter_->add(origin, lane, first, bytes, write, false);
+  }
+
+  /// An instruction whose address is not a multiple of its size. Stacks are the host's and may be laid out as it likes.
+  void misaligned(const void* pointer, std::size_t bytes, std::uint32_t origin) {
+    const Block& block = *current_lane->block;
+    const auto* first = static_cast<const char*>(pointer);
+    const bool shared = first >= block.arena && first < block.arena + Block::arena_bytes;
+    if (!shared && !runtime().memory.contains(first)) return;
+    const Accessor by{*current_lane, 0, 0, 0, 0, origin, false, false};
+    note(by, "misaligned access", "",
+         message("%zu bytes at %p of %s memory", bytes, pointer, shared ? "shared" : "global"));
   }
 
   /// Marks the destination of an asynchronous copy, which its issue or its arrival has just written.
@@ -138,6 +157,21 @@ class RaceChecker {
   }
   void settle(const Block& block, const void* pointer, std::size_t bytes) {
     set_in_flight(block, pointer, bytes, false);
+  }
+
+  // ---- streams
+  void begin_kernel(std::uint64_t first, std::uint64_t blocks) {
+    const Performed& now = runtime().performed;
+    if (now.operation) order_.begin(*now.operation, *now.stamp, first, blocks);
+    counter_ = &counters_[now.operation ? now.operation->kernel : nullptr];
+  }
+  /// An operation whose memory is known beforehand is checked as a whole.
+  void begin_operation(const Operation& operation, const Stamp& stamp, bool outermost) {
+    if (outermost) order_.forget(stamp);
+    if (operation.work == Work::kernel || operation.spans.empty()) return;
+    order_.begin(operation, stamp, 0, 0);
+    for (const auto& past : order_.concurrent())
+      for (const Span& span : operation.spans) check_operation(operation, span, *past);
   }
 
   // ---- order
@@ -151,7 +185,7 @@ class RaceChecker {
     if (launch_ != block.launch_first) published_.clear();
     launch_ = block.launch_first;
   }
-  void end_block() { counter_.end_block(); }
+  void end_block() { counter_->end_block(); }
 
   /// After a __syncwarp each lane of the mask sees what any of them did or had seen.
   void sync_warp(const Warp& warp, unsigned mask) {
@@ -190,10 +224,37 @@ class RaceChecker {
     known_.clear();
     return true;
   }
-  InstructionCounter& counter() { return counter_; }
-  std::vector<LineCount> line_counts() const;
+  // ---- counters
+  /// Of the present kernel.
+  InstructionCounter& counter() { return *counter_; }
+  /// visit(kernel, place, count) for each instruction that was counted.
+  template <class Visit>
+  void for_each_count(Visit visit) {
+    describe_counted();
+    for (const auto& [kernel, counter] : counters_)
+      counter.for_each([&, kernel = kernel](std::uint32_t origin, const LineCount& count) {
+        if (count.instructions) visit(kernel, describe(origin), count);
+      });
+  }
+  void reset_counts() {
+    for (auto& [kernel, counter] : counters_) counter.reset();
+  }
 
  private:
+  /// Finds the source lines of all counted instructions at once.
+  void describe_counted() {
+    std::vector<const void*> addresses;
+    std::vector<std::uint32_t> origins;
+    for (const auto& [kernel, counter] : counters_)
+      counter.for_each([&](std::uint32_t origin, const LineCount&) {
+        if (!origins_[origin].address || described_.contains(origin)) return;
+        addresses.push_back(origins_[origin].address);
+        origins.push_back(origin);
+      });
+    if (addresses.empty()) return;
+    const auto lines = source_lines(addresses);
+    for (std::size_t i = 0; i < lines.size(); ++i) described_[origins[i]] = lines[i];
+  }
   static constexpr std::size_t first_byte = Block::first_zone;  // of the dynamic part
   struct Origin {
     const void* address;
@@ -257,6 +318,68 @@ class RaceChecker {
          message("byte %zu of %s memory, against %s", offset, shared ? "shared" : "global", whom.text));
   }
 
+  // ---- accesses of operations on other streams
+  static const char* order_kind(bool write, bool other_writes) {
+    return write ? other_writes ? "write after write" : "write after read" : "read after write";
+  }
+  /// Whether a kernel's access and the other operation have not been reported before.
+  bool first_time(const Accessor& by, const char* kind, const PastOperation& past, std::uint32_t other) {
+    return known_
+        .insert({by.origin, kind + std::to_string(past.stamp.sequence) + "." + std::to_string(past.stamp.count),
+                 std::to_string(other)})
+        .second;
+  }
+  void note_unordered(const std::string& where, const char* kind, const PastOperation& past, const Message& detail) {
+    findings_.emplace_back(
+        where, std::string(kind) + " on another stream, not ordered against " + past.what.text() + ": " + detail.text);
+  }
+  std::string where_of(const Accessor& by) {
+    return describe(by.origin) + " in " + kernel_name(runtime().performed.operation->kernel);
+  }
+  /// A kernel's access against copies, fills and products.
+  void check_spans(const Accessor& by, const char* first, std::size_t bytes, std::size_t offset) {
+    for (const auto& past : order_.concurrent())
+      for (const Span& span : past->spans) {
+        const bool other_writes = span.use == Span::Use::write;
+        if (!(by.write || other_writes) || !span.touches(first, bytes)) continue;
+        const char* kind = order_kind(by.write, other_writes);
+        if (first_time(by, kind, *past, 0))
+          note_unordered(where_of(by), kind, *past, message("byte %zu of the allocation", offset));
+      }
+  }
+  /// A kernel's access against an earlier kernel's.
+  void check_kernel_before(const Accessor& by, std::uint32_t block, std::uint32_t origin, bool other_writes,
+                           std::size_t offset) {
+    const PastOperation* past = order_.concurrent().empty() ? nullptr : order_.concurrent_kernel(block);
+    const char* kind = order_kind(by.write, other_writes);
+    if (past && first_time(by, kind, *past, origin))
+      note_unordered(where_of(by), kind, *past,
+                     message("byte %zu of the allocation, with %s", offset, describe(origin).c_str()));
+  }
+  /// A copy, fill or product against any operation.
+  void check_operation(const Operation& operation, const Span& span, const PastOperation& past) {
+    const bool write = span.use == Span::Use::write;
+    for (const Span& other : past.spans) {
+      const bool other_writes = other.use == Span::Use::write;
+      if ((write || other_writes) && other.touches(span))
+        return note_unordered(operation.text(), order_kind(write, other_writes), past,
+                              message("%zu bytes at %p", span.bytes, span.first));
+    }
+    Allocation* const allocation = past.blocks ? find_allocation(span.first) : nullptr;
+    if (!allocation) return;
+    for (std::size_t row = 0; row < span.rows; ++row) {
+      const auto offset = static_cast<std::size_t>(span.row(row) - allocation->first);
+      for (std::size_t cell = offset / allocation->grain; cell * allocation->grain < offset + span.bytes; ++cell) {
+        const Shadow& shadow = (*allocation->shadow)[cell];
+        const bool written = past.has_block(shadow.writer_block), read = write && past.has_block(shadow.reader_block);
+        if (!written && !read) continue;
+        const std::string other = describe(written ? shadow.writer_origin : shadow.reader_origin);
+        return note_unordered(operation.text(), order_kind(write, written), past,
+                              message("byte %zu of the allocation, with %s", cell * allocation->grain, other.c_str()));
+      }
+    }
+  }
+
   /// Whether everything that `block` did up to (epoch, thread) is ordered before this access.
   bool ordered(std::uint32_t block, std::uint32_t epoch, std::uint32_t thread) const {
     const auto found = acquired_.find(block);
@@ -264,7 +387,9 @@ class RaceChecker {
     return epoch < found->second.epoch || (epoch == found->second.epoch && thread == found->second.thread);
   }
   void check_write_before(const Shadow& cell, const Accessor& by, bool shared, std::size_t offset) {
-    if (cell.writer_block < by.launch_first || (cell.atomic && by.atomic)) return;  // an earlier launch, or both atomic
+    if (cell.atomic && by.atomic) return;
+    if (cell.writer_block < by.launch_first)  // an earlier launch
+      return shared ? void() : check_kernel_before(by, cell.writer_block, cell.writer_origin, true, offset);
     if (cell.writer_block != by.block) {
       if (!ordered(cell.writer_block, cell.writer_epoch, cell.writer_thread))
         note_race(by, by.write ? "write after write of another block" : "read after write of another block",
@@ -279,7 +404,8 @@ class RaceChecker {
               message("thread %u", cell.writer_thread));
   }
   void check_reads_before(const Shadow& cell, const Accessor& by, bool shared, std::size_t offset) {
-    if (cell.reader_block < by.launch_first) return;
+    if (cell.reader_block < by.launch_first)
+      return shared ? void() : check_kernel_before(by, cell.reader_block, cell.reader_origin, false, offset);
     if (cell.several_blocks || cell.reader_block != by.block) {
       if (cell.several_blocks || !ordered(cell.reader_block, cell.reader_epoch, Block::max_threads))
         note_race(by, "write after read of another block", cell.reader_origin, shared, offset,
@@ -341,6 +467,7 @@ class RaceChecker {
   }
 
   std::vector<Origin> origins_;
+  std::map<std::uint32_t, std::string> described_;
   std::unordered_map<const void*, std::uint32_t> address_origin_;
   std::map<std::pair<const char*, int>, std::uint32_t> place_origin_;
   std::pair<const void*, std::uint32_t> recent_[1024] = {};
@@ -357,37 +484,9 @@ class RaceChecker {
   std::unordered_map<const void*, Publications> published_;
   std::vector<std::pair<std::string, std::string>> findings_;
   std::set<std::tuple<std::uint32_t, std::string, std::string>> known_;
-  InstructionCounter counter_;
+  std::map<const void*, InstructionCounter> counters_;  // by kernel
+  InstructionCounter* counter_ = &counters_[nullptr];
+  StreamOrder order_;
 };
-
-inline std::vector<LineCount> RaceChecker::line_counts() const {
-  std::map<std::tuple<std::string, bool, bool>, LineCount> lines;
-  std::vector<const void*> addresses;
-  counter_.for_each([&](std::uint32_t origin, const LineCount&) {
-    if (origins_[origin].address) addresses.push_back(origins_[origin].address);
-  });
-  std::map<const void*, std::string> name;
-  if (!addresses.empty()) {
-    const auto names = source_lines(addresses);
-    for (std::size_t i = 0; i < names.size(); ++i) name[addresses[i]] = names[i];
-  }
-  counter_.for_each([&](std::uint32_t origin, const LineCount& count) {
-    const void* address = origins_[origin].address;
-    const std::string where = address ? name[address] : describe(origin);
-    LineCount& line = lines[{where, count.shared, count.store}];
-    line.where = where;
-    line.shared = count.shared;
-    line.store = count.store;
-    line.bytes = count.bytes;
-    line.instructions += count.instructions;
-    line.lanes += count.lanes;
-    line.actual += count.actual;
-    line.ideal += count.ideal;
-  });
-  std::vector<LineCount> result;
-  for (auto& [key, line] : lines)
-    if (line.instructions) result.push_back(std::move(line));
-  return result;
-}
 
 }  // namespace typeformer

@@ -112,9 +112,10 @@ inline void reset_gpu() {
 /// Whether a mark has been reached. Each question lets one operation run.
 inline cudaError_t ask(const Mark& mark) {
   const Stream& queue = mark.stream;
-  if (!queue || queue->done >= mark.count) return cudaSuccess;
-  if (const auto error = wait_for({queue, queue->done + 1})) return error;
-  return queue->done >= mark.count ? cudaSuccess : cudaErrorNotReady;
+  if (queue && queue->done < mark.count)
+    if (const auto error = wait_for({queue, queue->done + 1})) return error;
+  if (queue && queue->done < mark.count) return cudaErrorNotReady;
+  return wait_for(mark);
 }
 
 }  // namespace typeformer
@@ -264,6 +265,7 @@ TYPEFORMER_SIMT_C cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, un
   if (!stream || flags > cudaStreamNonBlocking) return typeformer::simt::status(cudaErrorInvalidValue);
   *stream = new CUstream_st{std::make_shared<typeformer::simt::StreamQueue>()};
   (*stream)->queue->non_blocking = flags == cudaStreamNonBlocking;
+  (*stream)->queue->sequence = device.sequences.take();
   device.streams.insert((*stream)->queue);
   device.handles.streams.insert(*stream);
   return cudaSuccess;

@@ -48,10 +48,8 @@ inline void push_copy(const Stream& queue, const Copy& copy, const char* name) {
   if (copy.width == 0 || copy.height == 0) return;
   Operation operation{Work::copy, name};
   operation.bytes = copy.width * copy.height;
-  for (std::size_t row = 0; row < copy.height; ++row) {
-    operation.spans.push_back({copy.to + row * copy.to_pitch, copy.width, Span::Use::write});
-    operation.spans.push_back({copy.from + row * copy.from_pitch, copy.width, Span::Use::read});
-  }
+  operation.spans = {Span::write(copy.to, copy.width, copy.height, copy.to_pitch),
+                     Span::read(copy.from, copy.width, copy.height, copy.from_pitch)};
   operation.run = [copy] { copy.run(); };
   if (!device.memory.contains(copy.from) && !device.is_pinned(copy.from) && !queue->capture) {
     auto staged = std::make_shared<std::vector<char>>(copy.width * copy.height);
@@ -60,6 +58,7 @@ inline void push_copy(const Stream& queue, const Copy& copy, const char* name) {
     out.from = staged->data();
     in.to_pitch = out.from_pitch = copy.width;
     in.run();
+    operation.spans.pop_back();
     operation.run = [out, staged] { out.run(); };
   }
   push(queue, std::move(operation));
@@ -93,7 +92,7 @@ inline cudaError_t fill_on(cudaStream_t stream, void* pointer, int value, std::s
   if (!device.memory.valid(pointer, bytes) && !device.is_pinned(pointer, bytes)) return status(cudaErrorInvalidValue);
   if (queue->gpu != current_gpu) return status(cudaErrorInvalidResourceHandle);
   Operation operation{Work::fill, name, [=] { std::memset(pointer, value, bytes); }};
-  operation.spans.push_back({pointer, bytes, Span::Use::write});
+  operation.spans = {Span::write(pointer, bytes)};
   operation.bytes = bytes;
   push(queue, std::move(operation));
   return cudaSuccess;
@@ -161,8 +160,10 @@ TYPEFORMER_SIMT_C cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) 
   if (!pointer) return call.end(cudaSuccess);
   if (queue->capture) return call.end(typeformer::simt::free_captured(queue, pointer));
   if (!device.memory.begin_release(pointer)) return call.end(cudaErrorInvalidValue);
-  typeformer::simt::enqueue(queue, {typeformer::simt::Work::release, "cudaFreeAsync",
-                                    [&device, pointer] { device.memory.release(pointer); }});
+  typeformer::simt::enqueue(queue, {typeformer::simt::Work::release,
+                                    "cudaFreeAsync",
+                                    [&device, pointer] { device.memory.release(pointer); },
+                                    {typeformer::simt::Span::write(pointer, device.memory.size_of(pointer))}});
   return call.end(cudaSuccess);
 }
 

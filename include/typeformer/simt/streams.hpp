@@ -38,6 +38,12 @@ struct Pinned {
   int gpu = 0;
 };
 
+/// The operation that runs now, and when that is.
+struct Performed {
+  const Operation* operation = nullptr;
+  const Stamp* stamp = nullptr;
+};
+
 /// The simulated GPUs: their memory, their streams, the last error. All members need the lock.
 struct Runtime {
   std::recursive_mutex mutex;
@@ -56,6 +62,9 @@ struct Runtime {
   bool sticky_faults = false;        // faults are statuses, not exceptions
   std::string last_fault;
   std::uint64_t launches = 0;  // of kernels that ran
+  Sequences sequences;
+  Clock host_clock;  // what all calls to come are ordered behind, in every thread
+  Performed performed;
   Totals totals;
   std::vector<Failure*> failures;
   unsigned call_depth = 0;
@@ -65,6 +74,7 @@ struct Runtime {
     for (int gpu = 0; gpu < gpu_count; ++gpu) {
       null_streams[gpu] = std::make_shared<StreamQueue>();
       null_streams[gpu]->gpu = gpu;
+      null_streams[gpu]->sequence = sequences.take();
       streams.insert(null_streams[gpu]);
     }
   }
@@ -107,6 +117,7 @@ inline void drop_all(Runtime& device) {
     queue->tasks.clear();
     queue->running = false;
     queue->done = queue->pushed;
+    device.host_clock.join(queue->clock);
   }
   std::erase_if(device.streams, [](const Stream& queue) { return queue->destroyed; });
 }
@@ -116,14 +127,30 @@ inline void note_allocations(Operation& operation) {
   for (Span& span : operation.spans) span.serial = runtime().memory.serial_of(span.first);
 }
 
-/// Runs an operation. Throws Fault when memory that it was given has been freed since.
-inline void perform(const Operation& operation) {
+/// Runs an operation. Throws Fault when memory that it was given has been freed since, or when the race checker finds
+/// that it is not ordered behind another stream's use of its memory.
+inline void perform(const Operation& operation, const Stamp& stamp) {
+  Runtime& device = runtime();
   for (const Span& span : operation.spans)
-    if (span.serial && runtime().memory.serial_of(span.first) != span.serial)
+    if (span.serial && device.memory.serial_of(span.first) != span.serial)
       throw Fault(operation.name, operation.work == Work::kernel ? operation.text() : "memory",
                   "memory that lives until the operation has run", message("%p, freed before", span.first).text);
+  const Performed outer = std::exchange(device.performed, {&operation, &stamp});
+  std::string where, what;
+  checker_operation(operation, stamp, !outer.operation);
+  if (checker_new_finding(where, what))
+    throw Fault("stream order", where, "operations ordered by events or waits", what);
   operation.run();
+  device.performed = outer;
 }
+
+/// Forgets a stream that the program has destroyed once its work is done.
+inline void forget_when_done(const Stream& queue) {
+  if (queue->destroyed && queue->done == queue->pushed && runtime().streams.erase(queue))
+    runtime().sequences.give_back(queue->sequence);
+}
+
+inline void run_until(const Stream& queue, std::uint64_t count);
 
 /// Runs the stream's next operation. False when it has none or is in the middle of one.
 inline bool step(StreamQueue& queue) {
@@ -131,15 +158,11 @@ inline bool step(StreamQueue& queue) {
   const Operation operation = std::move(queue.tasks.front());
   queue.tasks.pop_front();
   queue.running = true;
-  perform(operation);
+  for (const Mark& mark : operation.before) run_until(mark.stream, mark.count);
+  perform(operation, operation.stamp);
   queue.running = false;
   ++queue.done;
   return true;
-}
-
-/// Forgets a stream that the program has destroyed once its work is done.
-inline void forget_when_done(const Stream& queue) {
-  if (queue->destroyed && queue->done == queue->pushed) runtime().streams.erase(queue);
 }
 
 /// Runs the stream up to `count` operations; other streams advance too, in random order. Throws Fault.
@@ -179,20 +202,30 @@ inline cudaError_t code_of(const Fault& fault) {
   return cudaErrorLaunchFailure;
 }
 
+/// The end of a GPU's work by a fault: all that is queued is dropped. Throws the fault on, or makes it sticky and
+/// returns what it is called.
+inline cudaError_t break_gpu(const Fault& fault) {
+  Runtime& device = runtime();
+  drop_all(device);
+  device.performed = {};
+  device.last_fault = fault.what();
+  device.last_error = cudaErrorLaunchFailure;
+  if (!device.sticky_faults) throw Fault(fault);
+  return device.last_error = device.sticky = code_of(fault);
+}
+
 /// Waits for the mark. Throws Fault when a kernel broke a rule, or returns its status when faults are sticky; all
 /// queued work is then dropped.
 inline cudaError_t wait_for(const Mark& mark) {
   Runtime& device = runtime();
-  if (!mark.stream || mark.stream->done >= mark.count) return cudaSuccess;
+  if (!mark.stream) return cudaSuccess;
+  if (mark.clock) device.host_clock.join(*mark.clock);
+  if (mark.stream->done >= mark.count) return cudaSuccess;
   try {
     const DeviceWork work;
     run_until(mark.stream, mark.count);
   } catch (const Fault& fault) {
-    drop_all(device);
-    device.last_fault = fault.what();
-    device.last_error = cudaErrorLaunchFailure;
-    if (!device.sticky_faults) throw;
-    return device.last_error = device.sticky = code_of(fault);
+    return break_gpu(fault);
   } catch (...) {
     drop_all(device);
     throw;
@@ -209,7 +242,7 @@ inline cudaError_t wait_quietly(const Mark& mark) noexcept {
   }
 }
 
-inline Mark end_of(const Stream& queue) { return {queue, queue->pushed}; }
+inline Mark end_of(const Stream& queue) { return {queue, queue->pushed, std::make_shared<const Clock>(queue->clock)}; }
 
 /// Waits without throwing for all streams of all GPUs.
 inline cudaError_t wait_for_all_quietly() noexcept {
@@ -241,26 +274,32 @@ inline void count(const Operation& operation) {
   }
 }
 
-/// Queues an operation. A GPU's null stream waits for all its blocking streams and they wait for it, as CUDA's legacy
-/// stream does.
+/// A GPU's null stream waits for all its blocking streams and they wait for it, as CUDA's legacy stream does.
+inline void order_by_null_stream(const Stream& queue, Operation& operation) {
+  const Stream& null_stream = runtime().null_streams[queue->gpu];
+  const auto follow = [&](const Stream& other) {
+    queue->clock.join(other->clock);
+    if (other->done < other->pushed) operation.before.push_back({other, other->pushed});
+  };
+  if (queue == null_stream) {
+    for (const Stream& other : runtime().streams)
+      if (other != queue && other->gpu == queue->gpu && !other->non_blocking) follow(other);
+  } else if (!queue->non_blocking) {
+    follow(null_stream);
+  }
+}
+
+/// Queues an operation behind what the stream is behind and what `operation.before` names.
 inline void enqueue(const Stream& queue, Operation operation) {
   Runtime& device = runtime();
   count(operation);
-  std::vector<Mark> before;
-  const Stream& null_stream = device.null_streams[queue->gpu];
-  if (queue == null_stream) {
-    for (const Stream& other : device.streams)
-      if (other != queue && other->gpu == queue->gpu && !other->non_blocking && other->done < other->pushed)
-        before.push_back({other, other->pushed});
-  } else if (!queue->non_blocking && null_stream->done < null_stream->pushed) {
-    before.push_back({null_stream, null_stream->pushed});
-  }
-  if (!before.empty())
-    operation.run = [before, run = std::move(operation.run)] {
-      for (const Mark& mark : before) run_until(mark.stream, mark.count);
-      run();
-    };
   note_allocations(operation);
+  queue->clock.join(device.host_clock);
+  for (const Mark& mark : operation.before)
+    if (mark.clock) queue->clock.join(*mark.clock);
+  order_by_null_stream(queue, operation);
+  operation.stamp = device.sequences.next(queue->sequence, queue->clock);
+  queue->clock = operation.stamp.clock;
   queue->tasks.push_back(std::move(operation));
   ++queue->pushed;
 }

@@ -27,6 +27,14 @@ inline void check_access(const void* pointer, std::size_t bytes, bool write, con
   checking = false;
 }
 
+inline void check_alignment(const void* pointer, std::size_t bytes, const void* caller) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0 || !current_lane || checking) return;
+  checking = true;
+  RaceChecker& checker = race_checker();
+  checker.misaligned(pointer, bytes, checker.origin_of(caller));
+  checking = false;
+}
+
 void checker_access(Lane& lane, const void* address, std::size_t bytes, Access access, Place place) {
   if (checking) return;
   checking = true;
@@ -58,16 +66,45 @@ void checker_fence(Lane& lane) { race_checker().fence(*lane.block); }
 void checker_block_begin(Block& block) { race_checker().begin_block(block); }
 void checker_block_end(Block&) { race_checker().end_block(); }
 bool checker_new_finding(std::string& where, std::string& what) { return race_checker().take_finding(where, what); }
+void checker_operation(const Operation& operation, const Stamp& stamp, bool outermost) {
+  race_checker().begin_operation(operation, stamp, outermost);
+}
+void checker_launch(std::uint64_t first, std::uint64_t blocks) { race_checker().begin_kernel(first, blocks); }
 void checker_allocate(const void* address, std::size_t bytes) { race_checker().allocate(address, bytes); }
 void checker_release(const void* address) { race_checker().release(address); }
-std::vector<LineCount> line_counts() { return race_checker().line_counts(); }
-void reset_line_counts() { race_checker().counter().reset(); }
+std::vector<LineCount> line_counts() {
+  std::map<std::tuple<std::string, bool, bool>, LineCount> lines;
+  race_checker().for_each_count([&](const void*, const std::string& where, const LineCount& count) {
+    LineCount& line = lines[{where, count.shared, count.store}];
+    line.where = where;
+    line.shared = count.shared;
+    line.store = count.store;
+    line.bytes = count.bytes;
+    line.instructions += count.instructions;
+    line.lanes += count.lanes;
+    line.actual += count.actual;
+    line.ideal += count.ideal;
+  });
+  std::vector<LineCount> result;
+  for (auto& [key, line] : lines) result.push_back(std::move(line));
+  return result;
+}
+std::map<std::string, KernelCount> kernel_counts() {
+  std::map<std::string, KernelCount> result;
+  race_checker().for_each_count(
+      [&](const void* kernel, const std::string&, const LineCount& count) { result[kernel_name(kernel)].add(count); });
+  return result;
+}
+void reset_line_counts() { race_checker().reset_counts(); }
 
 }  // namespace typeformer
 
-#define TYPEFORMER_SIMT_TSAN(name, bytes, write)                                        \
-  extern "C" void __tsan_##name(void* pointer) {                                        \
-    typeformer::simt::check_access(pointer, bytes, write, __builtin_return_address(0)); \
+// The unaligned forms are what the compiler makes of copies and packed structs: no single instruction on a GPU.
+#define TYPEFORMER_SIMT_TSAN(name, bytes, write)                                                \
+  extern "C" void __tsan_##name(void* pointer) {                                                \
+    constexpr bool single = std::string_view(#name).find("unaligned") != 0;                     \
+    if (single) typeformer::simt::check_alignment(pointer, bytes, __builtin_return_address(0)); \
+    typeformer::simt::check_access(pointer, bytes, write, __builtin_return_address(0));         \
   }
 #define TYPEFORMER_SIMT_TSAN_SIZE(bytes)                             \
   TYPEFORMER_SIMT_TSAN(read##bytes, bytes, false)                    \
