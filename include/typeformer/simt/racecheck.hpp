@@ -363,7 +363,7 @@ class RaceChecker {
       const bool other_writes = other.use == Span::Use::write;
       if ((write || other_writes) && other.touches(span))
         return note_unordered(operation.text(), order_kind(write, other_writes), past,
-                              message("%zu bytes at %p", span.bytes, span.first));
+                              message("%zu bytes at %p", span.bytes, static_cast<const void*>(span.first)));
     }
     Allocation* const allocation = past.blocks ? find_allocation(span.first) : nullptr;
     if (!allocation) return;

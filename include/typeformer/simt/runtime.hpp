@@ -109,15 +109,6 @@ inline void reset_gpu() {
   device.sticky = device.last_error = cudaSuccess;
 }
 
-/// Whether a mark has been reached. Each question lets one operation run.
-inline cudaError_t ask(const Mark& mark) {
-  const Stream& queue = mark.stream;
-  if (queue && queue->done < mark.count)
-    if (const auto error = wait_for({queue, queue->done + 1})) return error;
-  if (queue && queue->done < mark.count) return cudaErrorNotReady;
-  return wait_for(mark);
-}
-
 }  // namespace typeformer
 
 // ---------------------------------------------------------------- errors

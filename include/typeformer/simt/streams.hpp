@@ -134,7 +134,8 @@ inline void perform(const Operation& operation, const Stamp& stamp) {
   for (const Span& span : operation.spans)
     if (span.serial && device.memory.serial_of(span.first) != span.serial)
       throw Fault(operation.name, operation.work == Work::kernel ? operation.text() : "memory",
-                  "memory that lives until the operation has run", message("%p, freed before", span.first).text);
+                  "memory that lives until the operation has run",
+                  message("%p, freed before", static_cast<const void*>(span.first)).text);
   const Performed outer = std::exchange(device.performed, {&operation, &stamp});
   std::string where, what;
   checker_operation(operation, stamp, !outer.operation);
