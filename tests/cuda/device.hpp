@@ -27,6 +27,10 @@ Lists upload_lists();
 /// What the GPU's copy of a list holds when, between two equal uploads of it, one failed for want of memory.
 std::string list_after_failure();
 
+/// What goes wrong when the memory is the caller's, and when released memory is asked for again.
+std::string callers_memory();
+std::string kept_memory();
+
 /// What goes wrong when operations are recorded and replayed: with other numbers in the same memory, another key, more
 /// scratch memory in between, a list that was forgotten meanwhile, and work that fails while it is recorded.
 std::string replayed();

@@ -21,6 +21,24 @@ __global__ void write_from_shared(std::int64_t, T* to) {
   *to = shared[(64 << 10) / sizeof(T) - 1];
 }
 
+/// Memory of a caller's own.
+struct Pieces {
+  int alive = 0;
+  cudaStream_t on = nullptr;
+  static void* allocate(std::size_t bytes, cudaStream_t stream, void* user) {
+    auto& pieces = *static_cast<Pieces*>(user);
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) return nullptr;
+    ++pieces.alive;
+    pieces.on = stream;
+    return memory;
+  }
+  static void release(void* memory, cudaStream_t, void* user) {
+    --static_cast<Pieces*>(user)->alive;
+    (void)cudaFree(memory);
+  }
+};
+
 /// Memory, copies, lists, a product, kernels: what is wrong with them.
 std::string work(cuda::Device& on) {
   std::string wrong;
@@ -64,7 +82,7 @@ std::vector<double> round_trip(const std::vector<double>& numbers, bool own_stre
     cuda::Device on;
     return support::Array<bf16>(on, numbers).download();
   }
-  cuda::Device on(static_cast<cudaStream_t>(nullptr));
+  cuda::Device on({.stream = nullptr});
   return support::Array<bf16>(on, numbers).download();
 }
 
@@ -90,6 +108,12 @@ double reused_after_upload(bool pinned) {
 
 std::string complaint(const std::string& what) {
   try {
+    if (what == "half of the functions") cuda::Device({.memory = {.allocate = Pieces::allocate}});
+    if (what.find("of the caller's") != std::string::npos) {
+      const auto allocate = [](std::size_t, cudaStream_t, void* memory) { return memory; };
+      void* const memory = what.starts_with("odd") ? reinterpret_cast<void*>(std::uintptr_t{24}) : nullptr;
+      cuda::Device({.memory = {allocate, [](void*, cudaStream_t, void*) {}, memory}}).allocate(5);
+    }
     cuda::Device on;
     if (what == "grid limit") on.set_grid_limit(0);
     if (what == "memory") on.release(on.allocate(std::size_t{1} << 50));
@@ -126,6 +150,38 @@ std::string list_after_failure() {
   std::string contents(4, ' ');
   on.download(contents.data(), list, 4);
   return contents;
+}
+
+std::string callers_memory() {
+  Pieces pieces;
+  std::string wrong;
+  {
+    cuda::Device on({.memory = {Pieces::allocate, Pieces::release, &pieces}});
+    if (pieces.on != nullptr) wrong += "memory before it is needed, ";
+    wrong += work(on);
+    if (pieces.alive < 3) wrong += "too few pieces: scratch, a list, cuBLASLt's, ";
+    if (pieces.on != on.stream()) wrong += "the stream, ";
+  }
+  if (pieces.alive != 0) wrong += "a leak, ";
+  return wrong;
+}
+
+std::string kept_memory() {
+  cuda::Device on;
+  std::string wrong;
+  void* const first = on.allocate(1000);
+  on.release(first);
+  if (on.allocate(900) != first) wrong += "as large, ";
+  void* const other = on.allocate(1000);
+  if (other == first) wrong += "given twice, ";
+  on.release(first);
+  void* const small = on.allocate(10);
+  if (small == first) wrong += "much smaller, ";
+  on.release(small);
+  on.release(other);
+  on.trim();
+  on.trim();
+  return wrong;
 }
 
 std::string replayed() {

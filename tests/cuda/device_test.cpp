@@ -34,6 +34,20 @@ TEST_CASE("device: a list that could not be uploaded is not remembered") {
   CHECK(device::list_after_failure() == "abcd");
 }
 
+TEST_CASE("device: all memory comes from the caller's functions, and goes back to them") {
+  const std::string wrong = device::callers_memory();
+  CHECK_MESSAGE(wrong.empty(), wrong);
+  CHECK(device::complaint("half of the functions") ==
+        "cuda::Device: release: expected a function, as the other one is given, got none");
+  CHECK(device::complaint("no memory of the caller's") ==
+        "cuda::Device::allocate: 5 bytes: expected memory to be available, got null");
+  CHECK(device::complaint("odd memory of the caller's") ==
+        "cuda::Device::allocate: memory: expected an address that is a multiple of 256, got another one");
+}
+TEST_CASE("device: released memory serves again") {
+  const std::string wrong = device::kept_memory();
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
 TEST_CASE("device: recorded operations run again on what lies in the memory then") {
   const std::string wrong = device::replayed();
   CHECK_MESSAGE(wrong.empty(), wrong);

@@ -61,7 +61,7 @@ struct BlasObject {
 /// cuBLASLt on behalf of one device.
 class Blas {
  public:
-  Blas() = default;
+  explicit Blas(Memory& source) : workspace_(source) {}
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 

@@ -24,6 +24,9 @@ namespace detail {
 
 /// What the operations of one device share.
 struct SharedByOperations {
+  SharedByOperations(const MemoryFunctions& functions, cudaStream_t stream)
+      : memory(functions, stream), scratch(memory), blas(memory) {}
+  Memory memory;
   Staging staging;
   Workspace scratch;
   UploadedLists lists;
@@ -31,6 +34,14 @@ struct SharedByOperations {
 };
 
 }  // namespace detail
+
+/// On which stream a CUDA device works, and in whose memory.
+struct DeviceOptions {
+  /// The caller's stream, which belongs to the current GPU and must outlive the device; not set: one of its own.
+  std::optional<cudaStream_t> stream{};
+  /// The caller's memory, for all that the device and what is made on it needs; not set: cudaMalloc's.
+  MemoryFunctions memory{};
+};
 
 /// Runs operations on one stream of one GPU, in the order of the calls, without waiting for them. An object serves one
 /// thread at a time; several objects may share a GPU. The GPU is the one that was current when the object was made:
@@ -42,14 +53,15 @@ class Device {
   template <class Weight>
   using Activation = Weight;
 
-  /// A stream of its own on the current GPU.
-  Device() : Device(nullptr) {
-    detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda::Device", "stream");
-    owns_stream_ = true;
-  }
-  /// The caller's stream, which belongs to the current GPU and must outlive the object.
-  explicit Device(cudaStream_t stream) : stream_(stream) {
+  /// On the current GPU. Throws Error when CUDA fails, or when only one of two functions for memory is given.
+  explicit Device(const DeviceOptions& options = {}) : Device(Nothing{}) {  // whole already: what follows may throw
     detail::check(cudaGetDevice(&gpu_), "cuda::Device", "current GPU");
+    if (options.stream)
+      stream_ = *options.stream;
+    else
+      detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda::Device", "stream");
+    owns_stream_ = !options.stream;
+    shared_.emplace(options.memory, stream_);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -65,12 +77,12 @@ class Device {
   /// GPU memory, aligned to 256 bytes. Throws Error when it is short.
   void* allocate(std::size_t bytes) {
     const detail::OnGpu current(gpu_, "cuda::Device::allocate");
-    void* memory = nullptr;
-    detail::check(cudaMalloc(&memory, bytes), "cuda::Device::allocate", std::to_string(bytes) + " bytes");
-    return memory;
+    return shared_->memory.allocate(bytes, "cuda::Device::allocate");
   }
-  /// Waits for what is queued.
-  void release(void* memory) noexcept { (void)cudaFree(memory); }
+  /// The memory serves the next who asks; work that is queued still uses it. trim gives it back to CUDA.
+  void release(void* memory) noexcept { shared_->memory.release(memory); }
+  /// Gives memory that nothing on this device uses any more back to CUDA.
+  void trim() noexcept { shared_->memory.trim(); }
   /// Host memory to GPU memory, in the order of the stream; `from` may be reused at once.
   void upload(void* to, const void* from, std::size_t bytes) {
     constexpr std::string_view operation = "cuda::Device::upload";
@@ -113,7 +125,7 @@ class Device {
     const detail::OnGpu current(gpu_, operation);
     std::shared_ptr<const detail::UploadedList> found = shared_->lists.find(contents);
     if (!found) {
-      const auto made = detail::UploadedLists::make(contents, operation);
+      const auto made = detail::UploadedLists::make(shared_->memory, contents, operation);
       upload(const_cast<std::byte*>(made->on_gpu), contents.data(), contents.size());
       shared_->lists.keep(made);
       found = made;
@@ -153,6 +165,9 @@ class Device {
   }
 
  private:
+  struct Nothing {};
+  explicit Device(Nothing) {}
+
   /// The key with what operations share now: a graph made with other memory must not run.
   std::vector<std::int64_t> with_memory(std::vector<std::int64_t> key) const {
     for (const void* memory : {shared_->scratch.data(), shared_->blas.workspace()})
@@ -188,8 +203,8 @@ class Device {
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   std::int64_t grid_limit_ = largest_grid;
-  Recording* recording_ = nullptr;                                   // while one is made
-  std::optional<detail::SharedByOperations> shared_{std::in_place};  // freed before the stream
+  Recording* recording_ = nullptr;                    // while one is made
+  std::optional<detail::SharedByOperations> shared_;  // freed before the stream
 };
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda

@@ -13,6 +13,7 @@ namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 
 /// A list and its copy in the GPU's memory.
 struct UploadedList {
+  explicit UploadedList(Memory& source) : memory(source) {}
   std::vector<std::byte> contents;
   Workspace memory;
   const std::byte* on_gpu = nullptr;
@@ -33,8 +34,9 @@ class UploadedLists {
     return lists_.back();
   }
   /// Room for a new list, not kept yet. Throws Error when the GPU's memory is short.
-  static std::shared_ptr<UploadedList> make(std::span<const std::byte> contents, std::string_view operation) {
-    auto list = std::make_shared<UploadedList>();
+  static std::shared_ptr<UploadedList> make(Memory& source, std::span<const std::byte> contents,
+                                            std::string_view operation) {
+    auto list = std::make_shared<UploadedList>(source);
     list->on_gpu = static_cast<const std::byte*>(list->memory.reserve(contents.size(), operation));
     list->contents.assign(contents.begin(), contents.end());
     return list;

@@ -1,31 +1,29 @@
 /// GPU memory that operations reuse.
 #pragma once
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <utility>
 
-#include "typeformer/kernel/cuda/status.cuh"
-#include "typeformer/simt/simt.hpp"
+#include "typeformer/kernel/cuda/memory.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 
-/// Device memory that grows, freed with the object. What is queued on the stream may still use it: cudaFree waits.
+/// Memory that grows, released with the object; the memory it comes from must outlive it.
 class Workspace {
  public:
-  Workspace() = default;
+  explicit Workspace(Memory& source) : source_(&source) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   ~Workspace() {
-    if (memory_) (void)cudaFree(memory_);
+    if (memory_) source_->release(memory_);
   }
   /// At least `bytes` bytes, aligned to 256; contents are lost when it grows.
   void* reserve(std::size_t bytes, std::string_view operation) {
     if (bytes <= bytes_) return memory_;
     bytes_ = 0;  // before what may throw
-    if (memory_) check(cudaFree(std::exchange(memory_, nullptr)), operation, "workspace");
+    if (memory_) source_->release(std::exchange(memory_, nullptr));
     const std::size_t larger = bytes + bytes / 2;
-    check(cudaMalloc(&memory_, larger), operation, "workspace of " + std::to_string(larger) + " bytes");
+    memory_ = source_->allocate(larger, operation);
     bytes_ = larger;
     return memory_;
   }
@@ -33,6 +31,7 @@ class Workspace {
   const void* data() const { return memory_; }
 
  private:
+  Memory* source_;
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
 };
