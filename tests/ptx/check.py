@@ -7,12 +7,14 @@ entries:   every entry that nvcc made is launched (that a launched kernel is no 
 coverage:  of each entry's instructions at least 95 % ran.
 agreement: all words that the host layer or the PTX wrote are equal.
 
-EXPECTED, where it exists, lists what may be otherwise; the first line whose regular expression matches an entry's readable name
-counts, and what follows `#` says why:
+EXPECTED, where it exists, and all.txt beside it list what may be otherwise; the first line whose regular expression matches an
+entry's readable name counts, and what follows `#` says why:
 
     unused      <name>                                           # why nothing launches it
     coverage    <least percent> <name>                           # which instructions no test reaches
     agreement   <most percent of words> <largest error> <name>   # which arithmetic differs
+    nvcc        <options>                                        # why; ptx.cmake reads these two
+    filter      <test cases>                                     # why PTX runs leave them out (doctest's -tce)
 
 The error is the largest difference of two words, read as floats, over the largest word of their array.
 """
@@ -29,7 +31,7 @@ def read_expected(path):
     rules = {kind: [] for kind in NUMBERS}
     for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
         line, _, reason = line.partition("#")
-        if not line.strip():
+        if not line.strip() or line.split()[0] in ("nvcc", "filter"):
             continue
         kind, *words = line.split(maxsplit=NUMBERS.get(line.split()[0], 0) + 1)
         if kind not in NUMBERS or len(words) != NUMBERS[kind] + 1 or not reason.strip():
@@ -77,7 +79,9 @@ def main():
     if len(sys.argv) < 4 or sys.argv[1] not in ("entries", "coverage", "agreement"):
         print(__doc__)
         return 2
-    rules = read_expected(pathlib.Path(sys.argv[2]))
+    own = pathlib.Path(sys.argv[2])
+    rules, common = read_expected(own), read_expected(own.parent / "all.txt")
+    rules = {kind: rules[kind] + common[kind] for kind in rules}
     check = {"entries": check_entries, "coverage": check_coverage, "agreement": check_agreement}[sys.argv[1]]
     complaints = []
     for report in sys.argv[3:]:

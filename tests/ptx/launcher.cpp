@@ -2,6 +2,7 @@
 //
 //   TYPEFORMER_PTX=a.ptx:b.ptx     the kernels' PTX; without it this file does nothing
 //   TYPEFORMER_PTX_MODE=both       the host layer first, then the PTX on the same memory, and how they differ
+//   TYPEFORMER_PTX_MOST_ERROR=x    in that mode, a kernel whose results differ by more is a fault; see Agreement
 //   TYPEFORMER_PTX_ULP=n           approximate instructions are off by up to n units in the last place
 //   TYPEFORMER_PTX_RACES=0         no race check
 //   TYPEFORMER_PTX_REPORT=file     what ran, in the end; see check.py
@@ -95,7 +96,10 @@ class Launcher {
     const Contents host = copy_of(pieces);
     put_back(pieces, before);
     run_entry(found->second, call, pieces);
-    compare(pieces, before, host, agreements_[readable_name(found->second.name)]);
+    const std::string name = readable_name(found->second.name);
+    const double error = compare(pieces, before, host, agreements_[name]);
+    if (!most_error_.empty() && !(error <= std::stod(most_error_)))
+      throw simt::Fault("ptx", name, "results within " + most_error_ + " of the host layer's", std::to_string(error));
   }
 
   void report() const {
@@ -145,15 +149,17 @@ class Launcher {
     seconds_ += seconds() - start;
   }
 
-  static void compare(const std::vector<Piece>& pieces, const Contents& before, const Contents& host,
-                      Agreement& agreement) {
+  /// The largest error of this launch.
+  static double compare(const std::vector<Piece>& pieces, const Contents& before, const Contents& host,
+                        Agreement& agreement) {
     const auto word_at = [](const u8* bytes, std::size_t index) {
       u32 word = 0;
       std::memcpy(&word, bytes + 4 * index, 4);
       return word;
     };
+    double error = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      double largest = 0, difference = 0;
+      double largest = 1e-30, difference = 0;
       for (std::size_t j = 0; j < pieces[i].size / 4; ++j) {
         const u32 old = word_at(before[i].data(), j), a = word_at(host[i].data(), j), b = word_at(pieces[i].first, j);
         if (a == old && b == old) continue;
@@ -164,9 +170,10 @@ class Launcher {
         ++agreement.different;
         if (!(std::fabs(x - y) <= difference)) difference = std::fabs(x - y);
       }
-      if (!(difference / std::fmax(largest, 1e-30) <= agreement.error))
-        agreement.error = difference / std::fmax(largest, 1e-30);
+      if (!(difference / largest <= error)) error = difference / largest;
     }
+    if (!(error <= agreement.error)) agreement.error = error;
+    return error;
   }
 
   void write_report(const std::string& path) const {
@@ -196,6 +203,7 @@ class Launcher {
   std::map<std::string, Agreement> agreements_;
   Symbols symbols_;
   bool both_ = environment("TYPEFORMER_PTX_MODE") == "both";
+  std::string most_error_ = environment("TYPEFORMER_PTX_MOST_ERROR");
   u64 launches_ = 0;
   double seconds_ = 0, host_seconds_ = 0;
 };

@@ -1,4 +1,4 @@
-# typeformer_ptx_tests(<name> OPERATION <operation> KERNELS <source> ... [LABELS ...] [TIMEOUT seconds] [ARGUMENTS ...])
+# typeformer_ptx_tests(<name> OPERATION <operation> KERNELS <source> ... [LABELS ...] [TIMEOUT seconds])
 # runs the program <name>_plain of typeformer_simt_tests with nvcc's PTX of its kernels in place of the host layer:
 #   <name>_ptx80, _ptx90           the code for sm_80 and sm_90, threads in order, asynchronous copies late
 #   <name>_ptx_both                the host layer first, then the PTX on the same memory
@@ -7,9 +7,9 @@
 #   <name>_ptx_entries             nvcc's entries and the kernels that are launched are the same
 #   <name>_ptx_coverage            nearly every instruction of every entry ran
 #   <name>_ptx_agreement           the host layer and the PTX agree, bit for bit or within a bound
-# The last three read reports of the runs and expected/<operation>.txt; see check.py. KERNELS are the program's own sources of
-# kernels: nvcc instantiates from them what the program launches. ARGUMENTS are the program's, for the PTX runs only: doctest's
-# filters leave out what would take too long.
+# The last three read reports of the runs and expected/<operation>.txt; see check.py. An operation without that file is listed
+# as skipped. In it a line `nvcc <options>` adds options of the compiler, `filter <test cases>` leaves test cases out that would
+# take too long. KERNELS are the program's own sources of kernels: nvcc instantiates from them what the program launches.
 include_guard(GLOBAL)
 
 if(TYPEFORMER_CUDA_FOUND AND NOT TYPEFORMER_TEST_PREFIX)
@@ -32,12 +32,15 @@ if(TYPEFORMER_CUDA_FOUND AND NOT TYPEFORMER_TEST_PREFIX)
 endif()
 set(typeformer_ptx_folder "${CMAKE_CURRENT_LIST_DIR}")
 
-# typeformer_ptx_compile(<source> <architecture> <output variable> [OPTIONS ...]): a rule that makes PTX of a source.
+# typeformer_ptx_compile(<source> <architecture> <output variable> [NAME name] [OPTIONS ...]): a rule that makes PTX of a source.
 function(typeformer_ptx_compile source architecture output)
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "NAME" "OPTIONS")
   cmake_path(ABSOLUTE_PATH source)
   cmake_path(GET source STEM stem)
-  set(file "${CMAKE_CURRENT_BINARY_DIR}/ptx/${stem}_${architecture}.ptx")
+  if(NOT arg_NAME)
+    set(arg_NAME ${stem}_${architecture})
+  endif()
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/ptx/${arg_NAME}.ptx")
   set(${output} "${file}" PARENT_SCOPE)
   get_property(known GLOBAL PROPERTY "TYPEFORMER_PTX ${file}")
   if(known)
@@ -63,7 +66,7 @@ function(typeformer_ptx_compile source architecture output)
 endfunction()
 
 function(typeformer_ptx_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPERATION;TIMEOUT" "KERNELS;LABELS;ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPERATION;TIMEOUT" "KERNELS;LABELS")
   if(TYPEFORMER_TEST_PREFIX)
     return()  # another compiler's tree: nvcc's code is the same
   endif()
@@ -80,12 +83,29 @@ function(typeformer_ptx_tests name)
     return()  # the plain tree runs them
   endif()
 
+  set(expected "${typeformer_ptx_folder}/expected/${arg_OPERATION}.txt")
+  if(NOT EXISTS "${expected}")
+    typeformer_skipped_test(${name}_ptx "no tests/ptx/expected/${arg_OPERATION}.txt")
+    return()
+  endif()
+  set(nvcc "")
+  set(filter "")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${expected}")
+  foreach(what IN ITEMS nvcc filter)
+    file(STRINGS "${expected}" lines REGEX "^${what} ")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^${what} +| *#.*" "" line "${line}")
+      list(APPEND ${what} "${line}")
+    endforeach()
+  endforeach()
+  list(TRANSFORM filter PREPEND "-tce=")
+
   target_sources(${name}_plain PRIVATE $<TARGET_OBJECTS:typeformer_ptx_launcher>)
   target_link_libraries(${name}_plain PRIVATE typeformer_ptx)
   foreach(architecture IN ITEMS 80 90)
     set(files_${architecture} "")
     foreach(source IN LISTS arg_KERNELS)
-      typeformer_ptx_compile("${source}" ${architecture} file)
+      typeformer_ptx_compile("${source}" ${architecture} file OPTIONS ${nvcc})
       list(APPEND files_${architecture} "${file}")
     endforeach()
     list(JOIN files_${architecture} ":" list_${architecture})
@@ -105,7 +125,7 @@ function(typeformer_ptx_tests name)
       COMMAND
         ${CMAKE_COMMAND} -E env TYPEFORMER_PTX=${list_${architecture}} TYPEFORMER_PTX_MODE=${mode} TYPEFORMER_PTX_ULP=${ulp}
         TYPEFORMER_PTX_REPORT=${reports}/${name}_${suffix}.txt TYPEFORMER_PTX_VERBOSE=1 TYPEFORMER_SIMT_SEED=${seed} TYPEFORMER_SIMT_COPIES=${copies}
-        $<TARGET_FILE:${name}_plain> ${arg_ARGUMENTS}
+        $<TARGET_FILE:${name}_plain> ${filter}
       LABELS ${arg_LABELS} ptx TIMEOUT ${arg_TIMEOUT}
       PROPERTIES FIXTURES_SETUP ${name}_${suffix})
   endforeach()
@@ -115,7 +135,7 @@ function(typeformer_ptx_tests name)
     list(TRANSFORM check PREPEND "${name}_" OUTPUT_VARIABLE fixtures)
     list(TRANSFORM fixtures REPLACE "(.+)" "${reports}/\\1.txt" OUTPUT_VARIABLE files)
     typeformer_add_test(
-      ${name}_ptx_${what} COMMAND Python3::Interpreter "${typeformer_ptx_folder}/check.py" ${what} "${typeformer_ptx_folder}/expected/${arg_OPERATION}.txt" ${files}
+      ${name}_ptx_${what} COMMAND Python3::Interpreter "${typeformer_ptx_folder}/check.py" ${what} "${expected}" ${files}
       LABELS ${arg_LABELS} ptx PROPERTIES FIXTURES_REQUIRED "${fixtures}")
   endforeach()
 endfunction()

@@ -331,15 +331,23 @@ bool Warp::advance_all_waiting() {
 
 /// Runs groups[index] until it must stop; false when the warp's turn is over.
 bool Warp::run_group(std::size_t index, int limit, u64& budget) {
-  for (;;) {
-    if (budget-- == 0) break;
+  constexpr u64 patience = 2000;  // for lanes that may wait for other lanes of the warp
+  u64 quantum = groups.size() > 1 ? std::min(budget, patience) : budget;
+  budget -= quantum;
+  for (; quantum > 0; --quantum) {
     const Instruction& instruction = block->code->instructions[static_cast<std::size_t>(groups[index].at)];
     ++block->statistics->warp_instructions;
     const bool go_on = step(index, guard_mask(instruction, groups[index].mask));
     if (instruction.kind == Kind::spin && !go_on) break;
-    if (!go_on || groups[index].at >= limit) return true;
+    if (!go_on || groups[index].at >= limit) {
+      budget += quantum - 1;
+      return true;
+    }
   }
-  turn_ = groups.size() > 1 ? turn_ + 1 : 0;
+  if (groups.size() == 1)
+    turn_ = 0;
+  else if (!forced_)  // else choose() has moved it on: every group gets its turn
+    ++turn_;
   return false;
 }
 
