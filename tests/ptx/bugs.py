@@ -68,7 +68,7 @@ def run(command, **more):
 def preprocessed(options, include, name):
     command = ["g++", "-std=c++20", "-E", "-P", "-DTYPEFORMER_CUDA_ON_HOST", f"-I{include}", f"-I{options.source / 'tests'}",
                str(options.source / "tests/cuda" / f"{SOURCES[name]}.cpp")]
-    return hashlib.sha256(run(command).stdout.encode()).hexdigest()
+    return hashlib.sha256(" ".join(run(command).stdout.split()).encode()).hexdigest()
 
 
 SOURCES = {"norm": "norm_kernels", "attention": "mutation_attention"}
