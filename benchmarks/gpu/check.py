@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The steps of benchmarks/gpu_check.sh."""
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CUDA_TESTS = ROOT / "tests" / "cuda"
+LIMIT = 480  # seconds for everything
+# Programs of tests/cuda: name -> sources besides support.cpp and main.cpp. The first column is compiled by nvcc.
+OPERATIONS = ("norm", "linear", "device", "embedding", "feedforward", "elementwise", "loss", "sampling", "heads")
+PROGRAMS = {name: ([f"{name}_kernels.cpp", "mode_kernels.cpp"], [f"{name}_test.cpp"]) for name in OPERATIONS}
+PROGRAMS["attention"] = (["attention_f32_kernels.cpp", "attention_bf16_kernels.cpp", "mode_kernels.cpp"],
+                         ["attention_test.cpp", "attention_decode_test.cpp"])
+for family in ("llama", "gemma3", "t5"):
+    PROGRAMS[f"model_{family}"] = ([f"model_{family}_kernels.cpp"], [f"model_{family}_test.cpp"])
+SANITIZED = ("norm", "heads", "loss")  # by compute-sanitizer
+
+
+def run(command, timeout, **more):
+    """(exit code, output, seconds); code 124 when it took too long."""
+    started = time.monotonic()
+    try:
+        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=max(1, timeout), check=False, **more)
+        return done.returncode, done.stdout, time.monotonic() - started
+    except subprocess.TimeoutExpired as expired:
+        output = expired.stdout or ""
+        return 124, output if isinstance(output, str) else output.decode(errors="replace"), time.monotonic() - started
+
+
+class Check:
+    def __init__(self, options):
+        self.host = options.host
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="gpu_check_"))
+        self.ends = time.monotonic() + LIMIT
+        self.pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        self.result = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                       "measured_on_a_gpu": not self.host, "steps": {}}
+        if not self.host:
+            self.nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+            if not os.access(self.nvcc, os.X_OK):
+                sys.exit("gpu_check: no nvcc in PATH or /usr/local/cuda/bin (--host: a dry run without a GPU)")
+
+    def left(self):
+        return self.ends - time.monotonic()
+
+    def step(self, name, ok, seconds, **more):
+        self.result["steps"][name] = {"ok": ok, "seconds": round(seconds, 1), **more}
+        print(f"{'ok  ' if ok else 'FAIL'} {name} ({seconds:.0f} s)", flush=True)
+        if not ok and more.get("output"):
+            print(more["output"][-3000:], flush=True)
+
+    def hardware(self):
+        cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                   platform.processor())
+        self.result["hardware"] = {"cpu": cpu, "cores": os.cpu_count()}
+        if not self.host:
+            query = "name,driver_version,memory.total,clocks.max.sm,power.limit"
+            code, output, _ = run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], 20)
+            self.result["hardware"]["gpu"] = output.strip()
+            self.result["hardware"]["nvcc"] = run([self.nvcc, "--version"], 20)[1].strip().splitlines()[-1]
+            if code:
+                sys.exit(f"gpu_check: no GPU: {output.strip()} (--host: a dry run without one)")
+
+    def compile(self, source, out, kernels, link=True, extra=()):
+        """An nvcc or g++ command. `kernels`: device code."""
+        includes = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'tests'}"]
+        end = [] if link else ["-c"]
+        if kernels and not self.host:
+            return [self.nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-O3", "-lineinfo", "-arch=native", "-x", "cu",
+                    *includes, *extra, source, *end, "-o", out, *(["-lcublasLt"] if link else [])]
+        mode = ["-DTYPEFORMER_CUDA_ON_HOST"] if kernels else []
+        return ["g++", "-std=c++20", "-O1", "-Wno-unknown-pragmas", *mode, *includes, *extra, source, *end, "-o", out,
+                *(["-pthread", "-ldl"] if link else [])]
+
+    def conformance(self):
+        program = self.work / "conformance"
+        source = ROOT / "tests" / "simt" / ("conformance.cpp" if self.host else "conformance.cu")
+        code, output, seconds = run(self.compile(source, program, True), self.left())
+        if code == 0:
+            code, output, more = run([program, ROOT / "tests" / "simt" / "conformance.golden.txt"], 60)
+            seconds += more
+        hashes = run([program], 60)[1].split("\n") if program.exists() else []
+        self.step("conformance", code == 0, seconds, output=output, hashes=[h for h in hashes if h])
+
+    def build(self, names):
+        """Starts to compile the programs; name -> futures of (code, output, seconds), and objects."""
+        common, jobs = [], {}
+        for source in ("support.cpp", "../main.cpp"):
+            out = self.work / (pathlib.Path(source).stem + ".o")
+            common.append((self.pool.submit(run, self.compile(CUDA_TESTS / source, out, False, link=False), self.left()), out))
+        seen = {}
+        for name in names:
+            jobs[name] = list(common)
+            for sources, kernels in zip(PROGRAMS[name], (True, False)):
+                for source in sources:
+                    if source not in seen:
+                        out = self.work / (pathlib.Path(source).stem + ".o")
+                        command = self.compile(CUDA_TESTS / source, out, kernels, link=False)
+                        seen[source] = (self.pool.submit(run, command, self.left()), out)
+                    jobs[name].append(seen[source])
+        return jobs
+
+    def tests(self, names):
+        environment = {**os.environ, "TYPEFORMER_GOLDEN": str(ROOT / "tests" / "golden")}
+        linker = ["g++"] if self.host else [self.nvcc]
+        libraries = ["-pthread", "-ldl"] if self.host else ["-lcublasLt"]
+        for name, jobs in self.build(names).items():
+            outcomes = [future.result() for future, _ in jobs]
+            failed = next((o for o in outcomes if o[0]), None)
+            if failed:
+                self.step(f"test {name}", False, failed[2], output=failed[1])
+                continue
+            program = self.work / f"test_{name}"
+            code, output, seconds = run([*linker, *[out for _, out in jobs], *libraries, "-o", program], self.left())
+            if code == 0:
+                code, output, more = run([program], min(self.left(), 120), env=environment)
+                seconds += more
+            tail = output.strip().splitlines()[-3:]
+            self.step(f"test {name}", code == 0, seconds, output=output if code else "", summary=tail)
+
+    def sanitizer(self):
+        tool = shutil.which("compute-sanitizer") or str(pathlib.Path(self.nvcc).parent / "compute-sanitizer")
+        if not os.access(tool, os.X_OK):
+            self.result["steps"]["compute-sanitizer"] = {"ok": None, "skipped": "no compute-sanitizer"}
+            return
+        for kind in ("memcheck", "racecheck", "synccheck"):
+            for name in SANITIZED:
+                program = self.work / f"test_{name}"
+                if self.left() < 30 or not program.exists():
+                    continue
+                command = [tool, "--tool", kind, "--error-exitcode", "9", program, "-tce=*thousand*"]
+                code, output, seconds = run(command, min(60, self.left()),
+                                            env={**os.environ, "TYPEFORMER_GOLDEN": str(ROOT / "tests" / "golden")})
+                self.step(f"{kind} {name}", code in (0, 124), seconds, output=output if code else "", timed_out=code == 124)
+
+    def speed(self):
+        program = self.work / "operations"
+        code, output, seconds = run(self.compile(ROOT / "benchmarks" / "gpu" / "operations.cpp", program, True), self.left())
+        if code == 0:
+            code, output, more = run([program, *(["--small"] if self.host else [])], self.left())
+            seconds += more
+        rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")] if code == 0 else []
+        self.step("operations", code == 0 and len(rows) > 10, seconds, output=output if code else "")
+        self.result["operations"] = rows
+
+    def rivals(self):
+        """PyTorch's times for the same shapes, where there is PyTorch with a GPU."""
+        probe = run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 60)
+        if self.host or probe[0]:
+            self.result["pytorch"] = "not measured: no PyTorch with a GPU"
+            return
+        code, output, seconds = run([sys.executable, ROOT / "benchmarks" / "gpu" / "pytorch.py"], self.left())
+        self.result["pytorch"] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        self.step("pytorch", code == 0, seconds, output=output if code else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="See benchmarks/gpu_check.sh.")
+    parser.add_argument("--host", action="store_true")
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    check = Check(options)
+    try:
+        check.hardware()
+        check.conformance()
+        check.speed()
+        check.tests(["norm"] if options.host else PROGRAMS)
+        if not options.host:
+            check.sanitizer()
+        check.rivals()
+    finally:
+        shutil.rmtree(check.work, ignore_errors=True)
+    check.result["seconds"] = round(LIMIT - check.left())
+    text = json.dumps(check.result, indent=1)
+    if options.out:
+        options.out.write_text(text + "\n")
+    else:
+        print(text)
+    return 0 if all(step["ok"] is not False for step in check.result["steps"].values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
