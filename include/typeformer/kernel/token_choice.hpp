@@ -116,7 +116,7 @@ class TeamOfOne {
     for (int i = 0; i < count; ++i)
       if (const Amount more = amount(i)) bins_[bin_of(i)] += more;
   }
-  Amount tallied(int bin) const { return bins_[bin]; }
+  TYPEFORMER_HD Amount tallied(int bin) const { return bins_[bin]; }
   template <class AmountOf, class Target>
   FoundIndex find(int count, const AmountOf& amount, const Target& target) const {
     constexpr int pieces = 64;
