@@ -1,6 +1,9 @@
 // gather_rows and gather_rows_backward against plain loops: indices that repeat from never to always, tokens around the
 // tiles that are looked at together, widths around the accesses and blocks, unaligned arrays, grids in pieces.
 #include "embedding.hpp"
+
+#include <cmath>
+
 #include "support.hpp"
 #include "typeformer/kernel/cuda/tuning.hpp"
 
@@ -55,7 +58,11 @@ void check(Number activations, Number weights, const Case& c, bool again = true)
   const Results expected = judge<double>(c, in), naive = judge<float>(c, in);
   const Results ours = embedding::run(activations, weights, c, in);
   support::compare(activations, "y", expected.y, naive.y, ours.y, 2);
-  CHECK(ours.dtable == naive.dtable);  // the order of the sum is the contract's
+  int exponent = 0;
+  if (std::frexp(double{c.scale}, &exponent) == 0.5)  // products are exact, contracted or not
+    CHECK(ours.dtable == naive.dtable);               // the order of the sum is the contract's
+  else
+    support::compare(Number::f32, "dtable", expected.dtable, naive.dtable, ours.dtable, c.tokens + 1);
   if (!again) return;
   const Results second = embedding::run(activations, weights, c, in);
   CHECK((second.y == ours.y && second.dtable == ours.dtable));
