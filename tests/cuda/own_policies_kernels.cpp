@@ -33,7 +33,9 @@ harness::Results run_on(Device& on) {
   auto results = harness::run(model, in);
   std::vector<std::int32_t> chosen;
   const std::vector<std::int32_t> given{1, 5, 2, 6, 3, 7, 4, 8};
-  const auto steps = harness::decode(model, {.ids = {3, 1, 4, 1, 5}}, given.size(), chosen, given);
+  reference::Sequence prompt;
+  prompt.ids = {3, 1, 4, 1, 5};
+  const auto steps = harness::decode(model, prompt, given.size(), chosen, given);
   results["decode"].assign(steps.begin(), steps.end());
   return results;
 }

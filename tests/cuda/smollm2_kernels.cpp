@@ -16,7 +16,9 @@ Answer answer_on(const std::string& path, const std::vector<std::int32_t>& promp
   Device on;
   const auto model = load<SmolLM2_135M>(on, path);
   Answer result;
-  result.logits = harness::decode(model, {.ids = {prompt.begin(), prompt.end()}}, steps, result.ids);
+  reference::Sequence sequence;
+  sequence.ids = {prompt.begin(), prompt.end()};
+  result.logits = harness::decode(model, sequence, steps, result.ids);
   return result;
 }
 
