@@ -1,8 +1,8 @@
 // expect: the device must have attend for this model's masks and scores: every layer attends. Write attend(Device&,
-// mask, score form, const AttendArgs<float>&) beside the device's other operations.
+// mask, score form, const AttendArgs<T>&) beside the device's other operations.
 
 // expect: the device must have attend_backward for this model's masks and scores to train: gradients pass through
-// attention. Write attend_backward(Device&, mask, score form, const AttendBackwardArgs<float>&), or ask for
+// attention. Write attend_backward(Device&, mask, score form, const AttendBackwardArgs<T>&), or ask for
 // Use::inference.
 #include "typeformer/kernel/supports.hpp"
 #include "typeformer/cpu.hpp"

@@ -3,7 +3,6 @@
 /// All sums are of integers: likelihoods in units of 2^-40 of the likeliest token's, and counts. They are exact in any
 /// order, so every device chooses the same token.
 #pragma once
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -105,26 +104,28 @@ struct FoundIndex {
 class TeamOfOne {
  public:
   template <class Rank>
-  Amount highest(int count, const Rank& rank) const {
+  TYPEFORMER_HD Amount highest(int count, const Rank& rank) const {
     Amount highest = 0;
-    for (int i = 0; i < count; ++i) highest = std::max(highest, rank(i));
+    for (int i = 0; i < count; ++i)
+      if (const Amount own = rank(i); own > highest) highest = own;
     return highest;
   }
   template <class Bin, class AmountOf>
-  void tally(int count, const Bin& bin_of, const AmountOf& amount) {
-    std::fill_n(bins_, choice_bins, 0);
+  TYPEFORMER_HD void tally(int count, const Bin& bin_of, const AmountOf& amount) {
+    for (Amount& bin : bins_) bin = 0;
     for (int i = 0; i < count; ++i)
       if (const Amount more = amount(i)) bins_[bin_of(i)] += more;
   }
   TYPEFORMER_HD Amount tallied(int bin) const { return bins_[bin]; }
   template <class AmountOf, class Target>
-  FoundIndex find(int count, const AmountOf& amount, const Target& target) const {
+  TYPEFORMER_HD FoundIndex find(int count, const AmountOf& amount, const Target& target) const {
     constexpr int pieces = 64;
     const int length = count / pieces + 1;
     Amount sums[pieces], total = 0;
     for (int piece = 0; piece < pieces; ++piece) {
       sums[piece] = 0;
-      const std::int64_t begin = std::int64_t{piece} * length, end = std::min<std::int64_t>(begin + length, count);
+      const std::int64_t begin = std::int64_t{piece} * length, whole = begin + length;
+      const std::int64_t end = whole < count ? whole : count;
       for (std::int64_t i = begin; i < end; ++i) sums[piece] += amount(static_cast<int>(i));
       total += sums[piece];
     }

@@ -49,7 +49,7 @@ class DeviceMemory {
       if (open_) protect(PROT_READ | PROT_WRITE);
     }
     open();
-    unpoison(result, bytes);
+    unpoison(result, needed);
     std::memset(result, poison_byte, bytes);
     std::memset(result + bytes, zone_byte, needed - bytes);
     poison(result + bytes, needed - bytes);

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(heads_threads, 6)
 /// Heads with statistics over all of q, and over all of k: a block for each token. The second and third reading hit the
 /// cache.
 template <class Norm, Pairs pairs, int elements, int slots, class T>
-__global__ void __launch_bounds__(all_heads_most_threads)
+__global__ void __launch_bounds__(all_heads_most_threads, 1)
     prepare_all_heads(std::int64_t first, Norm norm, Rotation<pairs> rotation, HeadsArgs<T> a, int lanes) {
   TYPEFORMER_SHARED_ARRAY(float, partials, 64);
   using Part = HeadPart<pairs, elements, slots>;

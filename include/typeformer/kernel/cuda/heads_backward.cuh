@@ -43,7 +43,7 @@ __device__ __forceinline__ typename Part::Values norm_gradient(const Part& part,
 
 /// statistics[token] over all heads of q, and over all of k: a block for each token.
 template <class Norm, Pairs pairs, int elements, int slots, class T>
-__global__ void __launch_bounds__(all_heads_most_threads)
+__global__ void __launch_bounds__(all_heads_most_threads, 1)
     all_heads_gradient_statistics(std::int64_t first, Norm norm, Rotation<pairs> rotation, HeadsBackwardArgs<T> b,
                                   int lanes, HeadGradientStatistics* statistics) {
   TYPEFORMER_SHARED_ARRAY(float, partials, 128);

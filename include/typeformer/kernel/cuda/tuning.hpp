@@ -56,8 +56,8 @@ constexpr GatherBackwardShape gather_backward_shape(std::int64_t tokens, int wid
 
 inline constexpr int heads_threads = 128;  ///< of a block
 inline constexpr int largest_head_dim = 256;
-inline constexpr int scalar_head_slots = 4;  ///< pairs of a lane where accesses have one element
-inline constexpr int all_heads_most_threads = 512;
+inline constexpr int scalar_head_slots = 4;         ///< pairs of a lane where accesses have one element
+inline constexpr int all_heads_most_threads = 256;  ///< more would leave a thread too few registers
 
 /// What prepare_heads works on; `elements`: of a thread's access.
 struct HeadsSizes {
