@@ -7,6 +7,15 @@
 #include "tolerance.hpp"
 
 namespace support {
+namespace {
+
+/// Half a unit in the last place, and the units by which approximate instructions are off on purpose.
+double f32_roundoff() {
+  const char* ulp = std::getenv("TYPEFORMER_PTX_ULP");
+  return tolerance::f32_roundoff * (1 + 2 * (ulp ? std::atof(ulp) : 0));
+}
+
+}  // namespace
 
 Tensor<double> draw(Number number, reference::Random& random, std::vector<std::size_t> shape, double deviation,
                     double mean) {
@@ -18,7 +27,7 @@ Tensor<double> draw(Number number, reference::Random& random, std::vector<std::s
 void compare(Number number, const std::string& name, const std::vector<double>& judge, std::vector<double> naive,
              const std::vector<double>& ours, std::size_t roundings, double magnitude) {
   for (double& value : naive) value = rounded(number, value);
-  const double roundoff = number == Number::f32 ? tolerance::f32_roundoff : tolerance::bf16_roundoff;
+  const double roundoff = number == Number::f32 ? f32_roundoff() : tolerance::bf16_roundoff;
   const auto verdict =
       tolerance::compare(name, judge, naive, ours, {number == Number::f32 ? roundings : 1, roundoff, magnitude});
   CHECK_MESSAGE(verdict.ok, verdict.message);
@@ -42,8 +51,7 @@ void compare_with_golden(Number number, const std::string& name, const Golden& g
   std::string key = number == Number::f32 ? "error.f32." : "error.bf16.";
   if (number == Number::bf16 && golden.count("error.sdpa_bf16." + name)) key = "error.sdpa_bf16.";
   const double theirs = golden.at(key + name).data[1];
-  const char* ulp = std::getenv("TYPEFORMER_PTX_ULP");  // approximate instructions are off by as many on purpose
-  const double floor = number == Number::f32 ? tolerance::f32_roundoff * (1 + 2 * (ulp ? std::atof(ulp) : 0)) : 0;
+  const double floor = number == Number::f32 ? f32_roundoff() : 0;
   if (std::getenv("TYPEFORMER_VERBOSE"))
     std::printf("%s %s: error %.3g, PyTorch's %.3g\n", name.c_str(), number == Number::f32 ? "f32" : "bf16", error,
                 theirs);
