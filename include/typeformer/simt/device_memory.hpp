@@ -19,12 +19,13 @@ namespace typeformer::inline TYPEFORMER_ABI::simt {
 /// All device allocations. Readable and writable only while device work runs (between open and close).
 class DeviceMemory {
  public:
-  static constexpr std::size_t capacity = std::size_t{4} << 30, zone = 256;
+  static constexpr std::size_t capacity = std::size_t{4} << 30, zone = 256, huge_page = std::size_t{2} << 20;
 
   DeviceMemory() {
-    void* memory = mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, capacity + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw Error("simt", "device memory", "4 GiB of address space", "none left");
-    base_ = static_cast<char*>(memory);
+    base_ = static_cast<char*>(memory) + (huge_page - reinterpret_cast<std::uintptr_t>(memory) % huge_page) % huge_page;
+    madvise(base_, capacity, MADV_HUGEPAGE);  // protection changes at every wait: its cost is by pages, not by bytes
     watched_ = this;
     install(previous_);
   }
@@ -145,7 +146,7 @@ class DeviceMemory {
 
  private:
   void protect(int mode) {
-    if (top_) mprotect(base_, (top_ + page_size() - 1) / page_size() * page_size(), mode);
+    if (top_) mprotect(base_, (top_ + huge_page - 1) / huge_page * huge_page, mode);
   }
   char* reuse(std::size_t needed) {
     const auto found = free_.find(needed);
