@@ -14,7 +14,8 @@ struct Case {
   double mean = 0;        ///< of the input
   std::size_t shift = 0;  ///< elements from an aligned address
   bool residual = false, in_place = false, accumulate = false;
-  int grid_limit = 0;  ///< blocks of a launch; 0: the device's
+  bool gradients = true;  ///< of gain and bias are wanted
+  int grid_limit = 0;     ///< blocks of a launch; 0: the device's
 };
 struct Inputs {
   reference::Tensor<double> x, residual, gain, bias, dy, dx_before, gradient_before;

@@ -72,8 +72,8 @@ Results run_form(const Form& form, const Case& c, const Inputs& in) {
   b.gain = a.gain;
   b.mean = mean.data();
   b.scale = scale.data();
-  b.dgain = dgain.data();
-  b.dbias = dbias.data();
+  b.dgain = c.gradients ? dgain.data() : nullptr;
+  b.dbias = c.gradients ? dbias.data() : nullptr;
   b.rows = a.rows;
   b.width = a.width;
   b.accumulate = c.accumulate;

@@ -1,6 +1,10 @@
 // norm_rows and norm_rows_backward against the judge and PyTorch: every kind of norm, a user's own, widths around the
-// vector accesses and the two block shapes, unaligned arrays, in place, with and without residual, grids in pieces.
+// vector accesses and the two block shapes, unaligned arrays, in place, with and without residual, grids in pieces; and
+// a thousand shapes.
 #include "norm.hpp"
+
+#include <algorithm>
+
 #include "reference/gradient.hpp"
 #include "reference/operation.hpp"
 #include "support.hpp"
@@ -55,13 +59,16 @@ Results judge(const Formula& formula, const Case& c, const Inputs& in) {
   if (c.residual) reference::accumulate(y, as(in.residual));
   auto gradients = reference::pullback(formula, inputs, as(in.dy));
   if (c.accumulate) reference::accumulate(gradients[0], as(in.dx_before));
-  reference::accumulate(gradients[1], as(in.gradient_before));
-  reference::accumulate(gradients[2], as(in.gradient_before));
-  return {wide(y), {}, wide(gradients[0]), wide(gradients[1]), wide(gradients[2])};
+  const auto sum = [&](const Tensor<N>& gradient) {
+    Tensor<N> total = as(in.gradient_before);
+    if (c.gradients) reference::accumulate(total, gradient);
+    return wide(total);
+  };
+  return {wide(y), {}, wide(gradients[0]), sum(gradients[1]), sum(gradients[2])};
 }
 
-Inputs draw(Number number, const Case& c) {
-  reference::Random random(c.rows * 1000 + c.width);
+Inputs draw(Number number, const Case& c, std::uint64_t seed) {
+  reference::Random random(seed + c.rows * 1000 + c.width);
   const std::vector<std::size_t> shape{c.rows, c.width};
   Inputs in;
   in.x = support::draw(number, random, shape, 1, c.mean);
@@ -88,20 +95,36 @@ double largest_term(const Formula& formula, const Inputs& in) {
   return largest;
 }
 
-void check(const std::string& kind, Number number, const Case& c) {
+double largest(const std::vector<double>& numbers) {
+  double result = 0;
+  for (const double number : numbers) result = std::fmax(result, std::fabs(number));
+  return result;
+}
+
+/// The largest of sums whose terms have the size `term`: where they cancel, the sum does not tell.
+double size_of(const std::vector<double>& sums, double term) { return std::fmax(largest(sums), term); }
+
+void check(const std::string& kind, Number number, const Case& c, std::uint64_t seed = 0) {
   CAPTURE(kind);
   CAPTURE(c.rows);
   CAPTURE(c.width);
   CAPTURE(c.shift);
+  CAPTURE(c.mean);
+  CAPTURE(number == Number::bf16);
   const Formula formula = formula_of(kind);
-  const Inputs in = draw(number, c);
+  const Inputs in = draw(number, c, seed);
   const Results expected = judge<double>(formula, c, in), naive = judge<float>(formula, c, in);
   const Results ours = norms::run(kind, number, c, in);
-  support::compare(number, "y", expected.y, naive.y, ours.y, c.width + 5);
+  const double residual = c.residual ? largest(in.residual.data) : 0;
+  support::compare(number, "y", expected.y, naive.y, ours.y, c.width + 5, size_of(expected.y, residual));
   CHECK(ours.y_in_place == ours.y);
   support::compare(number, "dx", expected.dx, naive.dx, ours.dx, c.width + 5, largest_term(formula, in));
-  support::compare(Number::f32, "dgain", expected.dgain, naive.dgain, ours.dgain, c.rows + 5);
-  support::compare(Number::f32, "dbias", expected.dbias, naive.dbias, ours.dbias, c.rows + 1);
+  const double before = largest(in.gradient_before.data), term = std::fmax(before, largest(in.dy.data));
+  support::compare(Number::f32, "dgain", expected.dgain, naive.dgain, ours.dgain, c.rows + 5,
+                   size_of(expected.dgain, term));
+  support::compare(Number::f32, "dbias", expected.dbias, naive.dbias, ours.dbias, c.rows + 1,
+                   size_of(expected.dbias, term));
+  if (seed % 8 != 0) return;
   const Results again = norms::run(kind, number, c, in);
   CHECK((again.dgain == ours.dgain && again.dbias == ours.dbias && again.dx == ours.dx));
 }
@@ -134,6 +157,39 @@ TEST_CASE("norm: many rows and wide rows, grids in pieces") {
   check("layer", Number::bf16, {.rows = 1, .width = 9000});
   check("layer", Number::f32, {.rows = 70, .width = 133, .grid_limit = 3});
   check("rms", Number::bf16, {.rows = 5, .width = 1040, .grid_limit = 3});
+}
+
+TEST_CASE("norm: wide rows without vectors, blocks of three warps, many slabs of rows") {
+  check("layer", Number::f32, {.rows = 2, .width = 2300, .shift = 1});
+  check("rms", Number::bf16, {.rows = 2, .width = 4099, .residual = true});
+  for (const std::size_t elements : {1u, 4u, 8u})  // 129 to 192 accesses
+    for (const Number number : {Number::f32, Number::bf16})
+      check("layer", number, {.rows = 3, .width = 161 * elements, .residual = true, .accumulate = true});
+  check("layer", Number::bf16, {.rows = 70, .width = 24});
+  check("layer", Number::bf16, {.rows = 600, .width = 3});  // 19 slabs
+  check("layer", Number::f32, {.rows = 555, .width = 8});
+}
+
+TEST_CASE("norm: a thousand shapes") {
+  const char* kinds[] = {"layer", "rms", "tanh", "rms_one_plus", "rms_plain", "layer_plain", "none"};
+  const int cases = support::random_cases(1000);
+  for (int i = 0; i < cases; ++i) {
+    reference::Random random(static_cast<std::uint64_t>(i) * 7919 + 2);
+    Case c;
+    const std::size_t rows[] = {random.below(4), 1 + random.below(9), 32 + random.below(3), random.below(140)};
+    c.rows = rows[random.below(16) ? random.below(2) : 2 + random.below(2)];
+    const std::size_t widths[] = {1 + random.below(20), 8 * (1 + random.below(30)), 1 + random.below(400),
+                                  4 * (126 + random.below(5)), 512 + random.below(700)};
+    c.width = widths[c.rows < 10 ? random.below(16) ? random.below(3) : 3 + random.below(2) : random.below(2)];
+    c.mean = random.below(4) ? 0 : 20;
+    c.shift = random.below(3) == 0 ? random.below(5) : 0;
+    c.residual = random.below(2) == 0;
+    c.in_place = random.below(2) == 0;
+    c.accumulate = random.below(3) == 0;
+    c.gradients = random.below(5) != 0;
+    c.grid_limit = random.below(4) == 0 ? 1 + static_cast<int>(random.below(5)) : 0;
+    check(kinds[random.below(7)], random.below(2) ? Number::f32 : Number::bf16, c, static_cast<std::uint64_t>(i));
+  }
 }
 
 TEST_CASE("norm: as PyTorch") {
