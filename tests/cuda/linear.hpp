@@ -13,6 +13,7 @@ struct Case {
   std::size_t rows = 1, in = 1, out = 1;
   std::size_t x_stride = 0, y_stride = 0, shift = 0;
   bool bias = true, residual = false, in_place = false, accumulate = false;
+  bool dx = true, dw = true, dbias = true;  ///< are wanted; dbias: where there is a bias
 };
 struct Inputs {
   reference::Tensor<double> x, w, bias, residual, dy, dx_before, dw_before, dbias_before;  ///< all dense

@@ -55,9 +55,9 @@ Results run_number(const Case& c, const Inputs& in) {
   results.y = c.in_place ? residual.download() : gather(y.download(), c.out, c.y_stride);
 
   LinearBackwardArgs<T, T> b;
-  b.dx = dx.data();
-  b.dw = dw.data();
-  b.dbias = c.bias ? dbias.data() : nullptr;
+  b.dx = c.dx ? dx.data() : nullptr;
+  b.dw = c.dw ? dw.data() : nullptr;
+  b.dbias = c.bias && c.dbias ? dbias.data() : nullptr;
   b.dy = dy.data();
   b.x = a.x;
   b.w = a.w;

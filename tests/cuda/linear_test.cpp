@@ -1,5 +1,9 @@
-// linear and linear_backward against the judge and PyTorch: strides, residual in place, accumulation, missing parts.
+// linear and linear_backward against the judge and PyTorch: strides, residual in place, accumulation, missing parts;
+// and a thousand shapes.
 #include "linear.hpp"
+
+#include <algorithm>
+
 #include "reference/gradient.hpp"
 #include "reference/operation.hpp"
 #include "support.hpp"
@@ -14,6 +18,7 @@ using support::Number;
 
 template <class N>
 Results judge(const Case& c, const Inputs& in) {
+  if (c.rows == 0) return {{}, {}, in.dw_before.data, in.dbias_before.data};
   const auto as = [](const Tensor<double>& tensor) { return reference::convert<N>(tensor); };
   const auto wide = [](const Tensor<N>& tensor) { return reference::convert<double>(tensor).data; };
   const auto formula = [&](const auto& inputs) {
@@ -23,14 +28,17 @@ Results judge(const Case& c, const Inputs& in) {
   Tensor<N> y = formula(inputs);
   if (c.residual) reference::accumulate(y, as(in.residual));
   auto gradients = reference::pullback(formula, inputs, as(in.dy));
-  if (c.accumulate) reference::accumulate(gradients[0], as(in.dx_before));
-  reference::accumulate(gradients[1], as(in.dw_before));
-  reference::accumulate(gradients[2], as(in.dbias_before));
-  return {wide(y), wide(gradients[0]), wide(gradients[1]), wide(gradients[2])};
+  const auto sum = [&](Tensor<N> gradient, const Tensor<double>& before, bool wanted, bool accumulate) {
+    if (!wanted) return before.data;
+    if (accumulate) reference::accumulate(gradient, as(before));
+    return wide(gradient);
+  };
+  return {wide(y), sum(gradients[0], in.dx_before, c.dx, c.accumulate), sum(gradients[1], in.dw_before, c.dw, true),
+          sum(gradients[2], in.dbias_before, c.bias && c.dbias, true)};
 }
 
-Inputs draw(Number number, const Case& c) {
-  reference::Random random(c.rows * 100 + c.in * 10 + c.out);
+Inputs draw(Number number, const Case& c, std::uint64_t seed = 0) {
+  reference::Random random(seed + c.rows * 100 + c.in * 10 + c.out);
   Inputs in;
   in.x = support::draw(number, random, {c.rows, c.in});
   in.w = support::draw(number, random, {c.out, c.in}, .3);
@@ -43,18 +51,38 @@ Inputs draw(Number number, const Case& c) {
   return in;
 }
 
+double largest(const std::vector<double>& numbers) {
+  double result = 0;
+  for (const double number : numbers) result = std::fmax(result, std::fabs(number));
+  return result;
+}
+/// The largest of sums whose terms have the sizes a * b and c: where they cancel, the sum does not tell.
+double size_of(const std::vector<double>& sums, const Tensor<double>& a, const Tensor<double>& b,
+               const Tensor<double>& c) {
+  return std::max({largest(sums), largest(a.data) * largest(b.data), largest(c.data)});
+}
+
+void check(Number number, const Case& c, std::uint64_t seed = 0) {
+  CAPTURE(c.rows);
+  CAPTURE(c.in);
+  CAPTURE(c.out);
+  CAPTURE(c.x_stride);
+  CAPTURE(c.y_stride);
+  CAPTURE(c.shift);
+  CAPTURE(number == Number::bf16);
+  const Inputs in = draw(number, c, seed);
+  const Results expected = judge<double>(c, in), naive = judge<float>(c, in), ours = linear_cuda::run(number, c, in);
+  const Tensor<double> one({1}, {1});
+  support::compare(number, "y", expected.y, naive.y, ours.y, c.in + 2, size_of(expected.y, in.x, in.w, in.residual));
+  support::compare(number, "dx", expected.dx, naive.dx, ours.dx, c.out + 1,
+                   size_of(expected.dx, in.dy, in.w, in.dx_before));
+  support::compare(Number::f32, "dw", expected.dw, naive.dw, ours.dw, c.rows + 1,
+                   size_of(expected.dw, in.dy, in.x, in.dw_before));
+  support::compare(Number::f32, "dbias", expected.dbias, naive.dbias, ours.dbias, c.rows + 1,
+                   size_of(expected.dbias, in.dy, one, in.dbias_before));
+}
 void check(const Case& c) {
-  for (const Number number : {Number::f32, Number::bf16}) {
-    CAPTURE(c.rows);
-    CAPTURE(c.in);
-    CAPTURE(c.out);
-    const Inputs in = draw(number, c);
-    const Results expected = judge<double>(c, in), naive = judge<float>(c, in), ours = linear_cuda::run(number, c, in);
-    support::compare(number, "y", expected.y, naive.y, ours.y, c.in + 2);
-    support::compare(number, "dx", expected.dx, naive.dx, ours.dx, c.out + 1);
-    support::compare(Number::f32, "dw", expected.dw, naive.dw, ours.dw, c.rows + 1);
-    support::compare(Number::f32, "dbias", expected.dbias, naive.dbias, ours.dbias, c.rows + 1);
-  }
+  for (const Number number : {Number::f32, Number::bf16}) check(number, c);
 }
 
 TEST_CASE("linear") {
@@ -65,6 +93,34 @@ TEST_CASE("linear") {
   check({.rows = 6, .in = 10, .out = 12, .x_stride = 13, .y_stride = 20, .residual = true, .accumulate = true});
   check({.rows = 9, .in = 11, .out = 130, .shift = 1});
   check({.rows = 150, .in = 8, .out = 5, .bias = false, .residual = true});
+}
+
+TEST_CASE("linear: a thousand shapes") {
+  const int cases = support::random_cases(1000);
+  for (int i = 0; i < cases; ++i) {
+    reference::Random random(static_cast<std::uint64_t>(i) * 7919 + 4);
+    const auto below = [&](std::size_t n) { return random.below(n); };
+    const auto width = [&] {
+      const std::size_t widths[] = {1 + below(12), 8 * (1 + below(6)), 1 + below(40), 1 + below(140)};
+      return widths[below(10) ? below(3) : 3];  // a block of the bias' gradient has 128 columns
+    };
+    Case c;
+    const std::size_t rows[] = {below(3), 1 + below(20), 30 + below(5), below(100)};  // a slab of it has 32 rows
+    c.rows = rows[below(10) ? below(2) : 2 + below(2)];
+    c.in = width();
+    c.out = width();
+    c.x_stride = below(3) == 0 ? c.in + below(9) : 0;
+    c.y_stride = below(3) == 0 ? c.out + below(9) : 0;
+    c.shift = below(3) == 0 ? below(5) : 0;
+    c.bias = below(3) != 0;
+    c.residual = below(2) == 0;
+    c.in_place = c.residual && c.y_stride == 0 && below(2) == 0;
+    c.accumulate = below(2) == 0;
+    c.dx = below(6) != 0;
+    c.dw = below(6) != 0;
+    c.dbias = below(6) != 0;
+    check(below(2) ? Number::f32 : Number::bf16, c, static_cast<std::uint64_t>(i));
+  }
 }
 
 TEST_CASE("linear: no rows") {
