@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "typed_arrays.hpp"
 #include "typeformer/cuda.cuh"
 #include "typeformer/kernel/buffer.hpp"
 
@@ -21,6 +22,7 @@ class Array {
     for (std::size_t i = 0; i < host.size(); ++i)
       host[i] = typeformer::from_float<T>(i < shift ? NAN : static_cast<float>(numbers[i - shift]));
     buffer_ = {on, std::span<const T>(host)};
+    type_ = {buffer_.data(), buffer_.size()};
   }
   /// Filled with NaN: what is not assigned shows.
   Array(typeformer::cuda::Device& on, std::size_t size, std::size_t shift = 0)
@@ -39,6 +41,7 @@ class Array {
  private:
   std::size_t shift_;
   typeformer::Buffer<typeformer::cuda::Device, T> buffer_;
+  TypedMemory type_;
 };
 
 /// The address `elements` before an array, so that a kernel that begins with that many elements reads the array: for

@@ -16,7 +16,8 @@ entry's readable name counts, and what follows `#` says why:
     nvcc        <options>                                        # why; ptx.cmake reads these two
     filter      <test cases>                                     # why PTX runs leave them out (doctest's -tce)
 
-The error is the largest difference of two words, read as floats, over the largest word of their array.
+The error is the largest difference of two numbers over the largest of their array; where that is less than a thousandth of
+the largest number of the test's arrays, it is what sums that cancel leave, and the difference is over the latter.
 """
 import pathlib
 import re

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cuda/typed_arrays.hpp"
 #include "module.hpp"
 #include "symbols.hpp"
 #include "typeformer/simt/simt.hpp"
@@ -45,7 +46,9 @@ double seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 /// What the host layer and the PTX made of the same memory, of all launches of a kernel.
 struct Agreement {
   u64 words = 0, different = 0;  // words that either of them changed
-  double error = 0;              // the largest difference of two floats over the largest float of their array
+  // The largest difference of two numbers over the largest of their array; where that is less than a thousandth of the
+  // largest number of the test's arrays, it is what sums that cancel leave, and the difference is over the latter.
+  double error = 0;
 };
 
 struct Piece {
@@ -90,6 +93,7 @@ class Launcher {
     const std::vector<Piece> pieces = pieces_of_memory();
     if (!both_) return run_entry(found->second, call, pieces);
     const Contents before = copy_of(pieces);
+    const double inputs = largest_input();
     const double start = seconds();
     simt::run_kernel(call.shape, call.body, call.context);
     host_seconds_ += seconds() - start;
@@ -97,7 +101,7 @@ class Launcher {
     put_back(pieces, before);
     run_entry(found->second, call, pieces);
     const std::string name = readable_name(found->second.name);
-    const double error = compare(pieces, before, host, agreements_[name]);
+    const double error = compare(pieces, before, host, inputs, agreements_[name]);
     if (!most_error_.empty() && !(error <= std::stod(most_error_)))
       throw simt::Fault("ptx", name, "results within " + most_error_ + " of the host layer's", std::to_string(error));
   }
@@ -149,31 +153,57 @@ class Launcher {
     seconds_ += seconds() - start;
   }
 
-  /// The largest error of this launch.
-  static double compare(const std::vector<Piece>& pieces, const Contents& before, const Contents& host,
+  /// The largest error of this launch. Words of arrays of bf16 are two numbers, all others one float.
+  static double compare(const std::vector<Piece>& pieces, const Contents& before, const Contents& host, double inputs,
                         Agreement& agreement) {
-    const auto word_at = [](const u8* bytes, std::size_t index) {
-      u32 word = 0;
-      std::memcpy(&word, bytes + 4 * index, 4);
-      return word;
-    };
     double error = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       double largest = 1e-30, difference = 0;
       for (std::size_t j = 0; j < pieces[i].size / 4; ++j) {
         const u32 old = word_at(before[i].data(), j), a = word_at(host[i].data(), j), b = word_at(pieces[i].first, j);
         if (a == old && b == old) continue;
-        const double x = double{std::bit_cast<float>(a)}, y = double{std::bit_cast<float>(b)};
         ++agreement.words;
-        largest = std::fmax(largest, std::fabs(x));
-        if (a == b) continue;
-        ++agreement.different;
-        if (!(std::fabs(x - y) <= difference)) difference = std::fabs(x - y);
+        agreement.different += a != b;
+        const bool halves = are_halves(pieces[i].first + 4 * j);
+        for (int part = 0; part <= halves; ++part) {
+          const double x = number_in(a, halves, part), y = number_in(b, halves, part);
+          if (std::isfinite(x)) largest = std::fmax(largest, std::fabs(x));
+          if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+          difference = std::isnan(x - y) ? INFINITY : std::fmax(difference, std::fabs(x - y));
+        }
       }
+      if (largest < inputs / 1024) largest = inputs;
       if (!(difference / largest <= error)) error = difference / largest;
     }
     if (!(error <= agreement.error)) agreement.error = error;
     return error;
+  }
+
+  static u32 word_at(const u8* bytes, std::size_t index) {
+    u32 word = 0;
+    std::memcpy(&word, bytes + 4 * index, 4);
+    return word;
+  }
+  static double number_in(u32 word, bool halves, int part) {
+    return double{std::bit_cast<float>(!halves ? word : part ? word & 0xffff0000u : word << 16)};
+  }
+  static bool are_halves(const u8* address) {
+    const auto place = reinterpret_cast<std::uintptr_t>(address);
+    auto next = support::typed_arrays.upper_bound(place);
+    if (next == support::typed_arrays.begin()) return false;
+    --next;
+    return next->second.halves && place < next->first + next->second.bytes;
+  }
+  /// The largest number in the test's arrays.
+  static double largest_input() {
+    double largest = 0;
+    for (const auto& [address, array] : support::typed_arrays)
+      for (std::size_t j = 0; j < array.bytes / 4; ++j)
+        for (int part = 0; part <= array.halves; ++part) {
+          const double x = number_in(word_at(reinterpret_cast<const u8*>(address), j), array.halves, part);
+          if (std::isfinite(x)) largest = std::fmax(largest, std::fabs(x));
+        }
+    return largest;
   }
 
   void write_report(const std::string& path) const {

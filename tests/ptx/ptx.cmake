@@ -28,6 +28,7 @@ if(TYPEFORMER_CUDA_FOUND AND NOT TYPEFORMER_TEST_PREFIX)
 
   add_library(typeformer_ptx_launcher OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_LIST_DIR}/launcher.cpp")
   target_link_libraries(typeformer_ptx_launcher PRIVATE typeformer::simt typeformer_ptx)
+  target_include_directories(typeformer_ptx_launcher PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_options(typeformer_ptx_launcher PRIVATE -O1 -g1 -Wno-unknown-pragmas)
 endif()
 set(typeformer_ptx_folder "${CMAKE_CURRENT_LIST_DIR}")
