@@ -1,6 +1,8 @@
 /// Attention's kernels, instantiated for the tests: one number type in each of the files that include this.
 #pragma once
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "arrays.hpp"
 #include "attention.hpp"
@@ -53,7 +55,22 @@ struct Arrays {
   typeformer::Buffer<typeformer::cuda::Device, typeformer::Segment> segments;
 };
 
-template <class T, class Mask, class Score>
+/// Calls body with the padded head_dim, which must be one of `depths`.
+template <int... depths, class Body>
+void at_depth(int head_dim, const Body& body) {
+  const int depth = typeformer::cuda::detail::attention_depth(head_dim);
+  const auto call = [&](auto one) {
+    if (depth == one) body(one);
+    return depth == one;
+  };
+  if (!(call(std::integral_constant<int, depths>{}) || ...))
+    throw std::logic_error("attention tests: run_number lists no tiles of depth " + std::to_string(depth) +
+                           " for this mask and score");
+}
+
+/// The public functions where no depths of tiles are listed, else what they call at those depths: the tests run few
+/// masks and scores at every depth, and kernels that nothing launches cost half of the time that compilers take.
+template <class T, int... depths, class Mask, class Score>
 Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& score, const Problem& p,
                  const Inputs& in) {
   Arrays<T> arrays(on, p, in);
@@ -72,12 +89,13 @@ Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& sc
   a.kv_heads = p.kv_heads;
   a.head_dim = p.head_dim;
   a.kv_stride = p.kv_stride;
-#if defined(TYPEFORMER_TEST_FEW_FORMS)  // tiles of one depth, which compile in a third of the time
-  a.kv_stride = static_cast<std::int64_t>(p.kv_heads) * p.head_dim;
-  typeformer::cuda::detail::attend_at<32>(on, mask, score, a);
-#else
-  attend(on, mask, score, a);
-#endif
+  namespace detail = typeformer::cuda::detail;
+  if constexpr (sizeof...(depths) > 0) {
+    detail::check_attend("attend", a);
+    at_depth<depths...>(a.head_dim, [&](auto depth) { detail::attend_at<depth()>(on, mask, score, a); });
+  } else {
+    attend(on, mask, score, a);
+  }
   Results results;
   results.o = arrays.o.download();
   results.lse = arrays.lse.download();
@@ -89,11 +107,12 @@ Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& sc
   b.dtable = Score::Bias::trained && p.table_gradient ? arrays.dtable.data() : nullptr;
   b.d_o = arrays.d_o.data();
   b.forward = a;
-#if defined(TYPEFORMER_TEST_FEW_FORMS)
-  typeformer::cuda::detail::attend_backward_at<32>(on, mask, score, b);
-#else
-  attend_backward(on, mask, score, b);
-#endif
+  if constexpr (sizeof...(depths) > 0) {
+    detail::check_attend_backward("attend_backward", b);
+    at_depth<depths...>(a.head_dim, [&](auto depth) { detail::attend_backward_at<depth()>(on, mask, score, b); });
+  } else {
+    attend_backward(on, mask, score, b);
+  }
   results.dq = arrays.dq.download();
   results.dk = arrays.dk.download();
   results.dv = arrays.dv.download();
@@ -106,7 +125,7 @@ typeformer::ScoreForm<capped, Bias> score_of(const Problem& p, const Bias& bias)
   return {static_cast<float>(p.scale), static_cast<float>(p.cap), bias};
 }
 
-/// The forms that the tests need, not every mask with every score.
+/// The forms that the tests need, not every mask with every score at every depth.
 template <class T>
 Results run_number(const Problem& p, const Inputs& in) {
   using namespace typeformer;
@@ -116,23 +135,27 @@ Results run_number(const Problem& p, const Inputs& in) {
   Array<float> table(on, in.table);
   const Buffer<cuda::Device, std::int32_t> rows(on, std::span<const std::int32_t>(p.table_rows));
   const TableBiasForm bias{table.data(), rows.data(), static_cast<int>(p.table_rows.size() / 2)};
-#if defined(TYPEFORMER_TEST_FEW_FORMS)
+#if defined(TYPEFORMER_TEST_SOME_FORMS)  // with them every branch of the kernels
+  if (p.bias == "table") return run_form<T>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
+  if (p.mask == "window") return run_form<T>(on, SlidingWindow{p.window}, score_of<true>(p, NoBias{}), p, in);
+#elif defined(TYPEFORMER_TEST_FEW_FORMS)
   if constexpr (sizeof(T) == sizeof(float))
-    if (p.bias == "table") return run_form<T>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
+    if (p.bias == "table") return run_form<T, 32>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
+  return run_form<T, 32>(on, Causal{}, plain, p, in);
 #else
   const auto capped = score_of<true>(p, NoBias{});
-  if (p.bias == "alibi") return run_form<T>(on, Causal{}, score_of<false>(p, FormulaBiasForm<ALiBi>{}), p, in);
-  if (p.bias == "table" && p.mask == "causal") return run_form<T>(on, Causal{}, score_of<false>(p, bias), p, in);
-  if (p.bias == "table") return run_form<T>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
-  if (p.mask == "window" && p.cap > 0) return run_form<T>(on, SlidingWindow{p.window}, capped, p, in);
-  if (p.mask == "window") return run_form<T>(on, SlidingWindow{p.window}, plain, p, in);
-  if (p.mask == "bidirectional") return run_form<T>(on, Bidirectional{}, plain, p, in);
-  if (p.mask == "chunked") return run_form<T>(on, Chunked{p.window}, plain, p, in);
-  if (p.mask == "prefix") return run_form<T>(on, PrefixCausal{}, plain, p, in);
-  if (p.mask == "every_third") return run_form<T>(on, user::EveryThird{}, plain, p, in);
-  if (p.cap > 0) return run_form<T>(on, Causal{}, capped, p, in);
-#endif
+  if (p.bias == "alibi") return run_form<T, 32, 64>(on, Causal{}, score_of<false>(p, FormulaBiasForm<ALiBi>{}), p, in);
+  if (p.bias == "table" && p.mask == "causal") return run_form<T, 32>(on, Causal{}, score_of<false>(p, bias), p, in);
+  if (p.bias == "table") return run_form<T, 32>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
+  if (p.mask == "window" && p.cap > 0) return run_form<T, 32, 64>(on, SlidingWindow{p.window}, capped, p, in);
+  if (p.mask == "window") return run_form<T, 32>(on, SlidingWindow{p.window}, plain, p, in);
+  if (p.mask == "bidirectional") return run_form<T, 32, 64>(on, Bidirectional{}, plain, p, in);
+  if (p.mask == "chunked") return run_form<T, 32>(on, Chunked{p.window}, plain, p, in);
+  if (p.mask == "prefix") return run_form<T, 32>(on, PrefixCausal{}, plain, p, in);
+  if (p.mask == "every_third") return run_form<T, 32>(on, user::EveryThird{}, plain, p, in);
+  if (p.cap > 0) return run_form<T, 32, 64>(on, Causal{}, capped, p, in);
   return run_form<T>(on, Causal{}, plain, p, in);
+#endif
 }
 
 Results run_f32(const Problem& p, const Inputs& in);
