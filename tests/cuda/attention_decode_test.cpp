@@ -136,33 +136,6 @@ TEST_CASE("decode: two runs are equal") {
   }
 }
 
-TEST_CASE("decode: many shapes") {
-  const char* masks[] = {"causal", "bidirectional", "window", "chunked", "prefix", "every_third"};
-  const int cases = support::random_cases(60);
-  for (int i = 0; i < cases; ++i) {
-    reference::Random random(static_cast<std::uint64_t>(i) * 104729 + 3);
-    const auto below = [&](int n) { return static_cast<int>(random.below(static_cast<std::size_t>(n))); };
-    std::vector<Sequence> sequences;
-    const bool rings = below(4) == 0;
-    for (int count = 1 + below(8); count > 0; --count) {
-      const int queries = below(8) == 0 ? below(17) : 1 + below(2);
-      const int keys = queries + (below(4) ? below(40) : below(300));
-      Sequence s = after_cache(queries, keys, rings ? 64 : 0);
-      s.prefix = below(keys + 1);
-      sequences.push_back(s);
-    }
-    const int kv_heads = 1 + below(2), dims[] = {1 + below(24), 8 * (1 + below(4)), 16, 32};
-    Problem p = problem(sequences, kv_heads * (1 + below(5)), kv_heads, dims[below(4)]);
-    p.mask = rings ? "window" : masks[below(6)];
-    p.window = 1 + below(rings ? 48 : 200);
-    if (below(5) == 0 && (p.mask == "causal" || p.mask == "window")) p.cap = 2;
-    if (below(5) == 0 && p.mask == "causal" && p.cap == 0) p.bias = "alibi";
-    p.shift = below(3) == 0 ? static_cast<std::size_t>(below(5)) : 0;
-    p.grid_limit = below(6) == 0 ? 1 + below(40) : 0;
-    check(below(2) ? Number::f32 : Number::bf16, p);
-  }
-}
-
 TEST_CASE("tuning: splits cover the keys, and blocks stay in bounds") {
   using namespace typeformer::cuda::detail;
   CHECK((decode_shape(1, 8, 8, 0).splits == 0 && decode_shape(1, 8, 8, 1).splits == 64));
