@@ -142,6 +142,7 @@ TEST_CASE("elementwise: sum of squares") {
     for (const std::size_t shift : Sizes{0, 1}) check_sum(count, {.shift = shift}, 1);
   check_sum(300000, {}, 1e15);             // squares overflow float
   check_sum(100001, {.shift = 3}, 1e-25);  // and underflow
+  check_sum(800000, {.shift = 1}, 1);      // more than three blocks' sums for each thread that adds them up
   std::vector<double> x(1000, 1);
   x[700] = NAN;
   CHECK(std::isnan(elementwise::sum_of_squares({}, x)));

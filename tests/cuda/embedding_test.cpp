@@ -97,6 +97,7 @@ TEST_CASE("embedding: widths around accesses and blocks") {
     check_types({.tokens = 5, .width = width, .rows = 3});
   for (const std::size_t width : Sizes{255, 256, 257, 2047, 2048, 2056, 4104})
     check_types({.tokens = 3, .width = width, .rows = 2, .scale = 2.f, .accumulate = true});
+  check_types({.tokens = 3, .width = 2049, .rows = 2});
 }
 
 TEST_CASE("embedding: tokens around the tiles of 512 and 1024, lists that fill up") {
@@ -105,6 +106,8 @@ TEST_CASE("embedding: tokens around the tiles of 512 and 1024, lists that fill u
   check(Number::bf16, Number::bf16, {.tokens = 2050, .width = 8, .rows = 1, .scale = .5f}, false);
   check(Number::f32, Number::f32, {.tokens = 1100, .width = 516, .rows = 1}, false);
   check(Number::bf16, Number::f32, {.tokens = 1030, .width = 8, .rows = 500}, false);
+  for (const Number number : {Number::f32, Number::bf16})
+    check(number, number, {.tokens = 1100, .width = 5, .rows = 2});
 }
 
 TEST_CASE("embedding: unaligned arrays, offsets, grids in pieces") {
