@@ -96,6 +96,12 @@ void check(const std::string& kind, Number number, const Case& c) {
   support::compare(number, "dx", expected.dx, naive.dx, dense_rows(ours.dx, c.rows, in.x.columns()), 10);
 }
 
+/// Rows of four accesses of a lane, 16 bytes or an element wide.
+void check_long(const std::string& kind, Number number) {
+  check(kind, number, {.rows = 1, .width = number == Number::f32 ? 500u : 1000u});
+  check(kind, number, {.rows = 1, .width = 125});
+}
+
 TEST_CASE("feedforward: random shapes") {
   reference::Random random(43);  // first: the host's device memory grows, and with it the time of every access
   const int cases = support::random_cases(1000);
@@ -121,8 +127,10 @@ TEST_CASE("feedforward: every activation, alone and as a gate, and a user's own"
       for (const std::string gate : {"", "gated_"}) {
         check(gate + name, number, {.rows = 3, .width = 40});
         check(gate + name, number, {.rows = 5, .width = 21, .in_place = true});
+        check_long(gate + name, number);
       }
     for (const char* own : {"softsign", "gated_softsign"}) {
+      check_long(own, number);
       check(own, number, {.rows = 6, .width = 64, .in_place = true});
       check(own, number, {.rows = 2, .width = 13});
     }
