@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "typed_arrays.hpp"
@@ -61,6 +62,21 @@ std::string complaint_of(Call call) {
     return error.what();
   }
   return "none";
+}
+/// The same without any one of these arrays: the call says the same without each.
+template <class Call, class... Pointers>
+std::string complaint_without(Call call, Pointers&... arrays) {
+  static double somewhere;
+  std::string said;
+  const auto fill = [](auto& array) { array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(&somewhere); };
+  const auto leave_out = [&](auto& array) {
+    (fill(arrays), ...);
+    array = nullptr;
+    const std::string text = complaint_of(call);
+    said = said.empty() || said == text ? text : said + ", then " + text;
+  };
+  (leave_out(arrays), ...);
+  return said;
 }
 
 }  // namespace support

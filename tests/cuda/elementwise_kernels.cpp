@@ -92,10 +92,15 @@ std::string complaint(const std::string& what) {
   AdamWArgs a;
   a.count = 3;
   if (what == "step") a.step = 0;
-  if (what == "step" || what == "adamw") return support::complaint_of([&] { adamw(on, a); });
-  if (what == "sum") return support::complaint_of([&] { sum_of_squares(on, static_cast<const float*>(nullptr), 1); });
+  if (what == "adamw") return support::complaint_without([&] { adamw(on, a); }, a.weight, a.gradient, a.m, a.v);
+  if (what == "adamw count") a.count = -1;
+  if (what == "step" || what == "adamw count") return support::complaint_of([&] { adamw(on, a); });
+  if (what == "sum" || what == "sum count")
+    return support::complaint_of(
+        [&] { sum_of_squares(on, static_cast<const float*>(nullptr), what == "sum" ? 1 : -1); });
   AddArgs<float> b;
   b.count = what == "count" ? -1 : 5;
+  if (what == "add") return support::complaint_without([&] { add(on, b); }, b.y, b.a, b.b);
   return support::complaint_of([&] { add(on, b); });
 }
 

@@ -162,6 +162,8 @@ TEST_CASE("elementwise: nothing to do, and wrong arguments") {
   CHECK(elementwise::complaint("add") == "add: y, a, b: expected arrays, got null");
   CHECK(elementwise::complaint("step") == "adamw: step: expected 1 or more, got 0");
   CHECK(elementwise::complaint("adamw") == "adamw: weight, gradient, m, v: expected arrays, got null");
+  CHECK(elementwise::complaint("adamw count") == "adamw: count: expected 0 or more, got -1");
+  CHECK(elementwise::complaint("sum count") == "sum_of_squares: count: expected 0 or more, got -1");
   CHECK(elementwise::complaint("sum") == "sum_of_squares: x: expected an array, got null");
 }
 

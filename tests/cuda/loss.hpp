@@ -22,7 +22,7 @@ struct Inputs {
 };
 struct Results {
   std::vector<double> loss, gradient;
-  std::vector<double> loss_alone;  ///< of a call without gradient
+  std::vector<double> loss_alone, logits_alone;  ///< of a call without gradient
 };
 
 Results run(support::Number number, const Case& c, const Inputs& in);

@@ -55,12 +55,12 @@ Results judge(const Case& c, const Inputs& in) {
   Tensor<N> seed({c.rows, 1});
   for (N& value : seed.data) value = static_cast<N>(c.gradient_scale);
   const auto gradients = reference::pullback(formula, inputs, seed);
-  return {reference::convert<double>(formula(inputs)).data, reference::convert<double>(gradients[0]).data, {}};
+  return {reference::convert<double>(formula(inputs)).data, reference::convert<double>(gradients[0]).data, {}, {}};
 }
 
-Inputs draw(Number number, const Case& c, double deviation = 3) {
+Inputs draw(Number number, const Case& c, double deviation = 3, double mean = 0) {
   reference::Random random(c.rows * 100000 + c.vocab);
-  Inputs in{support::draw(number, random, {c.rows, c.vocab}, deviation), {}};
+  Inputs in{support::draw(number, random, {c.rows, c.vocab}, deviation, mean), {}};
   for (std::size_t r = 0; r < c.rows; ++r)
     in.labels.push_back(random.below(5) == 0 ? -100 : static_cast<std::int32_t>(random.below(c.vocab)));
   return in;
@@ -81,17 +81,17 @@ double largest_gradient(const Case& c, const Inputs& in) {
   return slope * double{c.factor} * double{c.gradient_scale};
 }
 
-void check(Number number, const Case& c, double deviation = 3) {
+void check(Number number, const Case& c, double deviation = 3, double mean = 0) {
   CAPTURE(c.rows);
   CAPTURE(c.vocab);
   CAPTURE(c.shift);
   CAPTURE(c.cap);
   CAPTURE(c.smoothing);
-  const Inputs in = draw(number, c, deviation);
+  const Inputs in = draw(number, c, deviation, mean);
   const Results expected = judge<double>(c, in), naive = judge<float>(c, in), ours = loss::run(number, c, in);
   support::compare(Number::f32, "loss", expected.loss, naive.loss, ours.loss, 16,
                    std::max(1., largest_term(c, in)));  // 1: the largest exponential, behind the logarithm
-  CHECK(ours.loss_alone == ours.loss);
+  CHECK((ours.loss_alone == ours.loss && ours.logits_alone == in.logits.data));
   support::compare(number, "gradient", expected.gradient, naive.gradient, ours.gradient, 16,
                    c.vocab == 1            ? double{c.gradient_scale} * double{c.factor}  // 1 - 1, times these
                    : number == Number::f32 ? largest_gradient(c, in)
@@ -138,7 +138,7 @@ TEST_CASE("loss: rows that begin anywhere") {
 TEST_CASE("loss: every option, alone and together") {
   for (const Number number : {Number::f32, Number::bf16}) {
     check(number, {.rows = 4, .vocab = 100, .factor = .25f});
-    check(number, {.rows = 4, .vocab = 100, .cap = 3.f});
+    for (const float cap : {.5f, 3.f}) check(number, {.rows = 4, .vocab = 100, .cap = cap});
     check(number, {.rows = 4, .vocab = 100, .z_loss = .1f});
     check(number, {.rows = 4, .vocab = 100, .smoothing = .2f});
     check(number, {.rows = 4, .vocab = 100, .smoothing = 1.f});
@@ -149,7 +149,10 @@ TEST_CASE("loss: every option, alone and together") {
 }
 
 TEST_CASE("loss: far logits do not overflow, and rise from left to right") {
-  for (const Number number : {Number::f32, Number::bf16}) check(number, {.rows = 5, .vocab = 300}, 1000);
+  for (const Number number : {Number::f32, Number::bf16}) {
+    check(number, {.rows = 5, .vocab = 300}, 1000);
+    check(number, {.rows = 5, .vocab = 300}, 3, -500);  // all of them below zero
+  }
   const Case c{.rows = 1, .vocab = 4096};
   Inputs in{Tensor<double>({1, 4096}), {17}};
   for (std::size_t i = 0; i < c.vocab; ++i) in.logits.data[i] = static_cast<double>(i) / 16;
@@ -247,7 +250,8 @@ TEST_CASE("loss: shape_logits") {
       reference::Random random(count + 1);
       const auto logits = support::draw(Number::f32, random, {count}, 20).data;
       for (const Case& c : {Case{.factor = .25f, .cap = 5.f, .shift = shift}, Case{.factor = 3.f, .grid_limit = 1},
-                            Case{.cap = 30.f, .shift = shift, .grid_limit = 2}, Case{.shift = shift}}) {
+                            Case{.cap = 30.f, .shift = shift, .grid_limit = 2}, Case{.shift = shift}, Case{.cap = .5f},
+                            Case{.factor = 0.f}}) {
         std::vector<double> expected, naive;
         for (const double logit : logits) {
           expected.push_back(shaped(c, logit));

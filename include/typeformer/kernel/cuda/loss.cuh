@@ -48,10 +48,9 @@ struct UnalignedRow {
   int head, accesses, ends;
 
   __device__ UnalignedRow(const T* row, int width) {
-    const auto beyond = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % elements);
-    head = (elements - beyond) % elements;
-    if (head > width) head = width;
-    accesses = (width - head) / elements;
+    const auto element = reinterpret_cast<std::uintptr_t>(row) / sizeof(T);
+    head = static_cast<int>(-element % elements);
+    accesses = (width - head) / elements;  // none when the row ends before its head
     ends = width - accesses * elements;
   }
   /// body(number of elements, the first one) for every access of this thread, from the last one on when `backwards`.
