@@ -30,4 +30,12 @@ struct Passes {
 };
 Passes passes(const std::string& model);
 
+/// Bytes of device memory: what describe says of the model, and what the passes asked for.
+struct Memory {
+  std::int64_t planned_pass = 0, pass = 0;          ///< the first prompt that a state reads
+  std::int64_t planned_training = 0, training = 0;  ///< loss_and_gradients, once the device has its own workspace
+  std::int64_t lists = 0;  ///< at most, in each: ids, positions, segments, labels, losses, a token
+};
+Memory memory(const std::string& model);
+
 }  // namespace budget

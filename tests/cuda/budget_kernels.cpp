@@ -67,12 +67,58 @@ Passes passes_of() {
   return result;
 }
 
+/// Counts what is asked of it.
+struct Asked {
+  std::int64_t bytes = 0;
+  static void* allocate(std::size_t bytes, cudaStream_t, void* user) {
+    static_cast<Asked*>(user)->bytes += static_cast<std::int64_t>(bytes);
+    void* memory = nullptr;
+    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+  }
+  static void release(void* memory, cudaStream_t, void*) { static_cast<void>(cudaFree(memory)); }
+};
+
+template <class M>
+Memory memory_of() {
+  Memory result;
+  Asked asked;
+  cuda::Device on({.memory = {&Asked::allocate, &Asked::release, &asked}});
+  const Model<M, cuda::Device, bf16> model(on);
+  const std::vector<std::int32_t> prompt{3, 1, 4, 1, 5, 9};
+  const int length = static_cast<int>(prompt.size());
+  const StackCosts planned = costs<M>({.context = length, .weight_bytes = 2, .cache_bytes = 2, .activation_bytes = 2});
+  result.planned_pass = planned.pass_memory;
+  result.planned_training = planned.training_memory;
+  result.lists = 16 * 256 + 64 * length;
+  const auto counted = [&asked](const auto& work) {
+    const std::int64_t before = asked.bytes;
+    work();
+    return asked.bytes - before;
+  };
+  State warm(model, {.capacity = 32}), state(model, {.capacity = 32});
+  extend_and_sample(model, warm, prompt, {});
+  result.pass = counted([&] { extend_and_sample(model, state, prompt, {}); });
+  Gradients<M, cuda::Device> gradients(on);
+  const auto train = [&] { loss_and_gradients(model, Batch{prompt, std::span(&length, 1)}, prompt, gradients); };
+  train();
+  result.training = counted(train);
+  return result;
+}
+
+template <class Run>
+auto with_model(const std::string& model, const Run& run) {
+  if (model == "llama") return run.template operator()<tiny::Llama>();
+  if (model == "gemma3") return run.template operator()<tiny::Gemma3>();
+  throw std::runtime_error("no model " + model);
+}
+
 }  // namespace
 
 Passes passes(const std::string& model) {
-  if (model == "llama") return passes_of<tiny::Llama>();
-  if (model == "gemma3") return passes_of<tiny::Gemma3>();
-  throw std::runtime_error("no model " + model);
+  return with_model(model, []<class M>() { return passes_of<M>(); });
+}
+Memory memory(const std::string& model) {
+  return with_model(model, []<class M>() { return memory_of<M>(); });
 }
 
 }  // namespace budget

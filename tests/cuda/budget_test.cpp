@@ -68,7 +68,24 @@ void check(const std::string& model, std::uint64_t biased_products) {
   }
 }
 
+/// The passes ask for what describe says, and for lists.
+void check_memory(const std::string& model) {
+  const budget::Memory m = budget::memory(model);
+  CAPTURE(m.pass);
+  CAPTURE(m.planned_pass);
+  CHECK(m.pass >= m.planned_pass);
+  CHECK(m.pass <= m.planned_pass + m.lists);
+  CAPTURE(m.training);
+  CAPTURE(m.planned_training);
+  CHECK(m.training >= m.planned_training);
+  CHECK(m.training <= m.planned_training + m.lists);
+}
+
 }  // namespace
 
+TEST_CASE("budget: memory is planned") {
+  check_memory("llama");
+  check_memory("gemma3");
+}
 TEST_CASE("budget: llama") { check("llama", 4); }
 TEST_CASE("budget: gemma3, double norms and q/k norms") { check("gemma3", 0); }

@@ -68,6 +68,12 @@ TEST_CASE("SmolLM2-135M by hand") {
   CHECK(half.weight_bytes == 2 * std::int64_t{134'479'872} + 4 * 61 * 576);  // norms stay float
   CHECK(half.kv_bytes_held == 1000 * 30 * 2 * 192);
 
+  // x, h1, q | k | v, q, attended, h2, gate | up, activated: 6 d_model + 2 kv_width + 3 d_ff; x after the final norm
+  CHECK(half.pass_tokens == 512);
+  CHECK(half.pass_memory == 512 * 4 * (7 * 576 + 2 * 192 + 3 * 1536) + 4 * (576 + 49152));
+  CHECK(tf::costs<M>({.context = 1000, .activation_bytes = 2}).pass_memory ==
+        512 * 2 * (7 * 576 + 2 * 192 + 3 * 1536) + 2 * 576 + 4 * 49152);
+
   const std::string text = tf::describe<M>();
   for (const char* wanted : {"SmolLM2-135M: 134,515,008 parameters", "attn.q_proj.weight", "layers 0..29", "[192, 576]",
                              "46,080 bytes per token", "377,487,360 at full context", "835,190,784 FLOPs per token",

@@ -151,21 +151,20 @@ template <EncoderDecoderComposition M, class Device, Storage W, class Observer =
 float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, const Batch& target,
                          std::span<const std::int32_t> labels, Gradients<M, Device>& gradients,
                          const LossOptions& options = {}, Observer&& observer = {}) {
-  using Encoder = detail::Stack<typename M::Encoder, Device, W>;
-  using Decoder = detail::Stack<typename M::Decoder, Device, W>;
+  using A = activation_t<Device, W>;
   detail::check_labels("loss_and_gradients", labels, target.ids.size(), M::Decoder::dims.vocab, options);
   Device& on = model.device();
-  detail::PairPass<M, Device, activation_t<Device, W>> pass;
+  detail::PairPass<M, Device, A> pass;
   pass.run("loss_and_gradients", model, source, target, true, observer);
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto in_encoder = gradients.stack("encoder."), in_decoder = gradients.stack("decoder.");
   const auto shared = gradients.stack("");
   float* dtable = shared.matrix(Tensor::token_embeddings);
   const auto d_model = static_cast<std::size_t>(M::Decoder::dims.d_model);
-  Buffer<Device, activation_t<Device, W>> dtarget(on, target.ids.size() * d_model),
-      dsource(on, source.ids.size() * d_model);
-  const auto bytes = std::max(Encoder::backward_bytes(pass.source.tokens(), 0),
-                              Decoder::backward_bytes(pass.target.tokens(), pass.source.tokens()));
+  Buffer<Device, A> dtarget(on, target.ids.size() * d_model), dsource(on, source.ids.size() * d_model);
+  const auto bytes =
+      std::max(detail::backward_bytes<typename M::Encoder, A>(pass.source.tokens(), 0),
+               detail::backward_bytes<typename M::Decoder, A>(pass.target.tokens(), pass.source.tokens()));
   Buffer<Device, std::byte> scratch(on, static_cast<std::size_t>(bytes));
   const float value = detail::head_of(model).loss(pass.decoder.normed, targets.data(), labels, options, dtarget.data(),
                                                   M::Decoder::tied ? dtable : shared.matrix(Tensor::head_weight),

@@ -62,13 +62,30 @@ StackActivations<A> plan_stack(Slab& slab, std::int64_t tokens, std::int64_t sou
   return a;
 }
 
+/// Bytes of the activations that plan_stack lays out.
+template <class S, class A>
+std::int64_t stack_bytes(std::int64_t tokens, std::int64_t source_tokens, bool keep, bool cached) {
+  Slab size;
+  plan_stack<S, A>(size, tokens, source_tokens, keep, cached);
+  return size.used();
+}
+/// Bytes that the backward of a stack's blocks needs besides, one block at a time.
+template <class S, class A>
+std::int64_t backward_bytes(std::int64_t tokens, std::int64_t source_tokens) {
+  std::int64_t most = 0;
+  for_each_kind<S>([&]<class L, int>() {
+    Slab size;
+    plan_block_gradients<L, A>(size, tokens, source_tokens);
+    most = std::max(most, size.used());
+  });
+  return most;
+}
+
 /// The activations of a pass in the memory of `memory`, which grows to what they need.
 template <class S, class A, class Device>
 StackActivations<A> stack_activations(Device& on, PassMemory<Device>& memory, std::int64_t tokens,
                                       std::int64_t source_tokens, bool keep, bool cached) {
-  Slab size;  // counts
-  plan_stack<S, A>(size, tokens, source_tokens, keep, cached);
-  Slab slab(memory.bytes(on, size.used()));
+  Slab slab(memory.bytes(on, stack_bytes<S, A>(tokens, source_tokens, keep, cached)));
   return plan_stack<S, A>(slab, tokens, source_tokens, keep, cached);
 }
 
@@ -133,16 +150,6 @@ class Stack {
       });
     observer(Observed<A>{name_, "embedding_gradient", -1, dx, pass.tokens(), d_model});
     embed_backward(pass, a, gradients, dtoken_table, dx);
-  }
-  /// Bytes of scratch memory that backward needs.
-  static std::int64_t backward_bytes(std::int64_t tokens, std::int64_t source_tokens) {
-    std::int64_t most = 0;
-    for_each_kind<S>([&]<class L, int>() {
-      Slab slab;
-      plan_block_gradients<L, A>(slab, tokens, source_tokens);
-      most = std::max(most, slab.used());
-    });
-    return most;
   }
 
  private:

@@ -185,9 +185,9 @@ requires(M::has_head &&
   const Buffer<Device, std::int32_t> targets(on, labels);
   const auto into = gradients.stack("");
   float* dtable = into.matrix(Tensor::token_embeddings);
-  using Stack = detail::Stack<M, Device, W>;
-  Buffer<Device, activation_t<Device, W>> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
-  Buffer<Device, std::byte> scratch(on, static_cast<std::size_t>(Stack::backward_bytes(pass.tokens(), 0)));
+  using A = activation_t<Device, W>;
+  Buffer<Device, A> dx(on, batch.ids.size() * static_cast<std::size_t>(M::dims.d_model));
+  Buffer<Device, std::byte> scratch(on, static_cast<std::size_t>(detail::backward_bytes<M, A>(pass.tokens(), 0)));
   const float value =
       detail::head_of(model).loss(a.normed, targets.data(), labels, options, dx.data(),
                                   M::tied ? dtable : into.matrix(Tensor::head_weight), into.vector(Tensor::head_bias));

@@ -4,11 +4,14 @@
 ///   FLOPs of a token = 2 * elements of the matrices it passes + 4 * q_width * keys, summed over the layers
 ///   (a product and a sum per weight; per key and channel the same for the score and for the value)
 ///   bytes of a pass  = weights read + keys and values read or written
+///
+/// Memory of activations is what the passes of model/ lay out before anything runs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
 
+#include "typeformer/model/head.hpp"
 #include "typeformer/model/layers.hpp"
 #include "typeformer/model/parameters.hpp"
 
@@ -16,10 +19,11 @@ namespace typeformer::inline TYPEFORMER_ABI {
 
 /// What the costs are reckoned for.
 struct CostOptions {
-  int context = 0;       ///< positions of a prompt, and before a decoded token; 0: the model's max_seq
-  int weight_bytes = 4;  ///< of one element of a matrix
-  int cache_bytes = 4;   ///< of one element of a key or value
-  int chunk = 512;       ///< tokens per pass of a prompt: rings hold reach + chunk - 1 positions (StateOptions)
+  int context = 0;           ///< positions of a prompt, and before a decoded token; 0: the model's max_seq
+  int weight_bytes = 4;      ///< of one element of a matrix
+  int cache_bytes = 4;       ///< of one element of a key or value
+  int activation_bytes = 4;  ///< of one activation: 4 or 2 (bf16, on CUDA beside weights in bf16)
+  int chunk = 512;           ///< tokens per pass of a prompt: rings hold reach + chunk - 1 positions (StateOptions)
 };
 
 /// The costs of one stack. FLOPs in operations, memory in bytes. Keys counted are those that the mask's span says a
@@ -37,6 +41,10 @@ struct StackCosts {
   std::int64_t kv_bytes_read = 0;              ///< by the token after context - 1 others
   int ring_layers = 0;                         ///< layers that keep a ring
   std::int64_t source_kv_bytes_per_token = 0;  ///< of a decoder, for each token of the encoder
+  int pass_tokens = 0;               ///< of the widest pass of inference: a chunk of a prompt; an encoder's source
+  std::int64_t pass_memory = 0;      ///< bytes of its activations and of one sequence's logits
+  std::int64_t training_memory = 0;  ///< bytes of loss_and_gradients for one sequence of `context` tokens: activations
+                                     ///< and their gradients, a piece of the logits; not weights and their gradients
 
   double prefill_flops() const {
     return 2. * (static_cast<double>(layer_matrices) * context + static_cast<double>(head_matrix)) + prefill_attention;
@@ -93,6 +101,20 @@ void add_layer_costs(StackCosts& costs, const CostOptions& options, std::int64_t
   }
 }
 
+/// Adds the memory of passes through stack S with activations of type A. `source`: tokens of the encoder.
+template <class S, class A>
+void add_memory(StackCosts& costs, const CostOptions& options, int source) {
+  const int n = costs.context;
+  costs.pass_tokens = S::has_head ? std::min(options.chunk, n) : n;
+  costs.pass_memory = stack_bytes<S, A>(costs.pass_tokens, 0, false, S::has_head);
+  costs.training_memory = stack_bytes<S, A>(n, source, true, false) + backward_bytes<S, A>(n, source) +
+                          std::int64_t{sizeof(A)} * n * S::dims.d_model;
+  if constexpr (S::has_head) {
+    costs.pass_memory += std::int64_t{sizeof(A)} * S::dims.d_model + std::int64_t{sizeof(float)} * S::dims.vocab;
+    costs.training_memory += std::int64_t{sizeof(A)} * loss_chunk(n, S::dims.vocab) * S::dims.vocab;
+  }
+}
+
 /// Bytes of the weights that a pass through one stack reads: not the tables of which it gathers rows, nor what makes a
 /// decoder's keys and values of the source.
 template <class M>
@@ -122,6 +144,10 @@ StackCosts stack_costs(std::string_view stack, CostOptions options, int source) 
     add_layer_costs<L>(costs, options, layers, source);
   });
   costs.weight_bytes = weight_bytes_read<M>(stack, S::has_head && S::tied, options.weight_bytes);
+  if (options.activation_bytes == 2)
+    add_memory<S, bf16>(costs, options, source);
+  else
+    add_memory<S, float>(costs, options, source);
   return costs;
 }
 

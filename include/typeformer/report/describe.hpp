@@ -74,7 +74,8 @@ inline std::string costs_text(const Description& d) {
     const double n = c.context;
     text += (stack.empty() ? "Costs" : "Costs of the " + stack) + " at " + grouped(n) + " positions" +
             (stack == "decoder" ? ", the source as many" : "") + "; weights of " +
-            std::to_string(d.options.weight_bytes) + " bytes, cache of " + std::to_string(d.options.cache_bytes) + "\n";
+            std::to_string(d.options.weight_bytes) + " bytes, cache of " + std::to_string(d.options.cache_bytes) +
+            ", activations of " + std::to_string(d.options.activation_bytes) + "\n";
     line("prefill", grouped(c.prefill_flops() / n) + " FLOPs per token, of them attention " +
                         grouped(c.prefill_attention / n) + "; " + rounded(c.prefill_intensity()) + " FLOPs per byte");
     if (c.head_matrix) {
@@ -89,6 +90,8 @@ inline std::string costs_text(const Description& d) {
       line("source", grouped(2. * static_cast<double>(c.source_matrices)) + " FLOPs and " +
                          grouped(c.source_kv_bytes_per_token) + " bytes of keys and values per token of the encoder");
     line("weights", grouped(c.weight_bytes) + " bytes read per pass");
+    line("activations", grouped(c.pass_memory) + " bytes in a pass of " + grouped(std::int64_t{c.pass_tokens}) +
+                            " tokens; " + grouped(c.training_memory) + " to train on a sequence");
   }
   return text +
          "  FLOPs of a token: 2 x elements of the matrices it passes + 4 x q_width x keys, over the layers; the head\n"
@@ -153,6 +156,9 @@ inline void json_of(JsonText& to, const NamedCosts& named) {
       .field("kv_bytes_read", c.kv_bytes_read)
       .field("ring_layers", c.ring_layers)
       .field("source_kv_bytes_per_token", c.source_kv_bytes_per_token)
+      .field("pass_tokens", c.pass_tokens)
+      .field("pass_memory", c.pass_memory)
+      .field("training_memory", c.training_memory)
       .field("prefill_intensity", c.prefill_intensity())
       .field("decode_intensity", c.decode_intensity())
       .end_object();
@@ -197,7 +203,9 @@ inline std::string json_of(const Description& d) {
   JsonText to;
   to.begin_object().field("name", d.name).field("alias", d.alias).field("parameters", d.parameters);
   json_list(to, "tensors", d.groups);
-  to.field("weight_bytes_per_element", d.options.weight_bytes).field("cache_bytes_per_element", d.options.cache_bytes);
+  to.field("weight_bytes_per_element", d.options.weight_bytes)
+      .field("cache_bytes_per_element", d.options.cache_bytes)
+      .field("activation_bytes_per_element", d.options.activation_bytes);
   json_list(to, "costs", d.costs);
   json_list(to, "plan", d.plan);
   json_list(to, "ratios", d.ratios);
