@@ -11,10 +11,12 @@
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 
-/// The first element of this thread's access, `from` being that of the launch.
+/// The first element of this thread's access, `from` being that of the launch. Accesses of several elements begin at 0:
+/// with a `from` nvcc does not see that they are aligned, and stores them one by one.
 template <int elements>
 __device__ __forceinline__ std::int64_t flat_index(std::int64_t first, std::int64_t from) {
-  return from + ((first + blockIdx.x) * flat_threads + thread_index()) * elements;
+  const std::int64_t access = (first + blockIdx.x) * flat_threads + thread_index();
+  return elements > 1 ? access * elements : from + access;
 }
 
 inline void check_count(std::string_view operation, std::int64_t count) {
@@ -29,7 +31,7 @@ void launch_flat(Device& on, std::string_view operation, void (*vectors)(std::in
                  void (*scalars)(std::int64_t, std::int64_t, Args, More...), int elements, bool aligned,
                  const Args& args, const More&... more) {
   const std::int64_t accesses = aligned ? args.count / elements : 0, left = args.count - accesses * elements;
-  const BlockShape block{dim3(flat_threads), 0};
+  const BlockShape block{dim3(flat_threads)};
   const auto blocks = [](std::int64_t threads) { return (threads + flat_threads - 1) / flat_threads; };
   launch(on, operation, vectors, blocks(accesses), block, std::int64_t{0}, args, more...);
   launch(on, operation, scalars, blocks(left), block, accesses * elements, args, more...);
