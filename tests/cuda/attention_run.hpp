@@ -135,10 +135,7 @@ Results run_number(const Problem& p, const Inputs& in) {
   Array<float> table(on, in.table);
   const Buffer<cuda::Device, std::int32_t> rows(on, std::span<const std::int32_t>(p.table_rows));
   const TableBiasForm bias{table.data(), rows.data(), static_cast<int>(p.table_rows.size() / 2)};
-#if defined(TYPEFORMER_TEST_SOME_FORMS)  // with them every branch of the kernels
-  if (p.bias == "table") return run_form<T>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
-  if (p.mask == "window") return run_form<T>(on, SlidingWindow{p.window}, score_of<true>(p, NoBias{}), p, in);
-#elif defined(TYPEFORMER_TEST_FEW_FORMS)
+#if defined(TYPEFORMER_TEST_FEW_FORMS)
   if constexpr (sizeof(T) == sizeof(float))
     if (p.bias == "table") return run_form<T, 32>(on, Bidirectional{}, score_of<false>(p, bias), p, in);
   return run_form<T, 32>(on, Causal{}, plain, p, in);
