@@ -12,6 +12,7 @@
 #include "typeformer/kernel/contract.hpp"
 #include "typeformer/kernel/cuda/attention_tile.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
+#include "typeformer/kernel/cuda/rows.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
@@ -80,6 +81,7 @@ void check_attend(std::string_view operation, AttendArgs<T>& a) {
   require(a.segment_count == 0 || (a.segments && a.host_segments), operation, "segments, host_segments", "arrays",
           "null");
   const std::int64_t width = std::int64_t{a.kv_heads} * a.head_dim;
+  check_width(operation, "heads, head_dim", std::int64_t{a.heads} * a.head_dim);
   if (a.kv_stride == 0) a.kv_stride = width;
   require(a.kv_stride >= width, operation, "kv_stride", "0 or at least " + std::to_string(width),
           std::to_string(a.kv_stride));
@@ -88,6 +90,9 @@ void check_attend(std::string_view operation, AttendArgs<T>& a) {
     const Segment& s = a.host_segments[i];
     require(s.queries >= 0 && s.keys >= 0 && s.ring >= 0 && s.query_row >= 0 && s.key_row >= 0 && s.first_position >= 0,
             operation, "segment " + std::to_string(i), "no negative number", "one");
+    if (s.keys > largest_length || s.first_position > largest_length - s.queries)
+      throw Error(operation, "segment " + std::to_string(i),
+                  "keys and positions up to " + std::to_string(largest_length), "more");
     queries = queries || s.queries > 0;
     keys = keys || (s.keys > 0 && s.queries > 0);
   }

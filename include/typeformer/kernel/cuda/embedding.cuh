@@ -56,13 +56,14 @@ struct GatherList {
 template <class T>
 __device__ __forceinline__ int append_tokens(const GatherBackwardArgs<T>& a, int part, int parts, int from,
                                              const GatherList& list, int length) {
-  const int threads = static_cast<int>(blockDim.x), warps = threads / 32, tokens = static_cast<int>(a.tokens);
+  const int threads = static_cast<int>(blockDim.x), warps = threads / 32;
+  const auto tokens = static_cast<unsigned>(a.tokens), first = static_cast<unsigned>(from);
   std::int32_t indices[gather_indices_per_thread];
   unsigned found[gather_indices_per_thread];  // a bit for each lane
   unsigned any = 0;
   TYPEFORMER_UNROLL
   for (int k = 0; k < gather_indices_per_thread; ++k) {
-    const int token = from + k * threads + thread_index();
+    const unsigned token = first + static_cast<unsigned>(k * threads + thread_index());  // may be 2^31 and more
     indices[k] = token < tokens ? a.index[token] : 0;
     found[k] = __ballot_sync(whole_warp, token < tokens && gather_part(indices[k], parts) == part);
     if (lane_index() == 0) list.counts[k * warps + warp_index()] = __popc(found[k]);
@@ -160,6 +161,7 @@ __global__ void __launch_bounds__(gather_most_threads)
 inline void check_tokens(std::string_view operation, std::int64_t tokens, int width) {
   require(tokens >= 0, operation, "tokens", "0 or more", std::to_string(tokens));
   require(width > 0, operation, "width", "1 or more", std::to_string(width));
+  check_width(operation, "width", width);
 }
 
 }  // namespace detail

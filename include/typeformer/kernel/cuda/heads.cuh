@@ -10,6 +10,7 @@
 #include "typeformer/kernel/cuda/heads_backward.cuh"
 #include "typeformer/kernel/cuda/heads_work.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
+#include "typeformer/kernel/cuda/rows.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
@@ -93,6 +94,7 @@ void check_heads(std::string_view operation, const Rotation<pairs>& rotation, He
   require(rotation.width >= 0 && rotation.width <= a.head_dim && rotation.width % 2 == 0, operation, "rotation.width",
           "an even number up to head_dim", std::to_string(rotation.width));
   const std::int64_t width = (std::int64_t{a.heads} + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
+  check_width(operation, "heads, kv_heads, head_dim", width);
   if (a.qkv_stride == 0) a.qkv_stride = width;
   require(a.qkv_stride >= width, operation, "qkv_stride", "0 or at least " + std::to_string(width),
           std::to_string(a.qkv_stride));

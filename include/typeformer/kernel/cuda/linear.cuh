@@ -11,6 +11,7 @@
 #include "typeformer/kernel/cuda/column_sums.cuh"
 #include "typeformer/kernel/cuda/device.cuh"
 #include "typeformer/kernel/cuda/launch.cuh"
+#include "typeformer/kernel/cuda/rows.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
@@ -40,6 +41,7 @@ inline void check_linear(std::string_view operation, std::int64_t rows, int in, 
                          std::int64_t y_stride) {
   require(rows >= 0, operation, "rows", "0 or more", std::to_string(rows));
   require(in > 0 && out > 0, operation, "in, out", "1 or more", std::to_string(in) + " and " + std::to_string(out));
+  check_width(operation, "in, out", in > out ? in : out);
   require(x_stride == 0 || x_stride >= in, operation, "x_stride", "0 or at least in", std::to_string(x_stride));
   require(y_stride == 0 || y_stride >= out, operation, "y_stride", "0 or at least out", std::to_string(y_stride));
 }

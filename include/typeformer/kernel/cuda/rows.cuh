@@ -35,9 +35,14 @@ __device__ __forceinline__ std::int64_t row_of(std::int64_t first) {
   return (first + blockIdx.x) * static_cast<int>(blockDim.y) + static_cast<int>(threadIdx.y);
 }
 
+/// Throws Error when rows of so many elements are too long for a kernel.
+inline void check_width(std::string_view operation, std::string_view name, std::int64_t width) {
+  require(width <= largest_width, operation, name, "at most " + std::to_string(largest_width), std::to_string(width));
+}
 inline void check_rows(std::string_view operation, std::int64_t rows, int width) {
   require(rows >= 0, operation, "rows", "0 or more", std::to_string(rows));
   require(width > 0, operation, "width", "1 or more", std::to_string(width));
+  check_width(operation, "width", width);
 }
 
 /// What a kernel over rows is launched for.
@@ -55,7 +60,7 @@ void launch_rows(Device& on, std::string_view operation, void (*vectors)(std::in
   const bool wide = rows.aligned && rows.width % rows.elements == 0;
   const RowShape shape = row_shape(rows.width, wide ? rows.elements : 1);
   const std::int64_t blocks = (rows.count + shape.rows - 1) / shape.rows;
-  const BlockShape block{dim3(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows)), 0};
+  const BlockShape block{dim3(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows))};
   launch(on, operation, wide ? vectors : scalars, blocks, block, arguments...);
 }
 

@@ -9,6 +9,11 @@ namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 
 // --- rows -----------------------------------------------------------------------------------------------------------
 
+/// Most elements of a row, and most positions of a sequence: kernels count them with int, and a step beyond the end
+/// must not overflow. Rows themselves, and what they begin with, have 64 bits.
+inline constexpr int largest_width = 1 << 29;
+inline constexpr int largest_length = 1 << 30;
+
 /// Threads that share a row, and rows of a block. A row has one warp, or a block for itself.
 struct RowShape {
   int threads = 32;
