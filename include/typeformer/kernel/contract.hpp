@@ -211,6 +211,12 @@ struct AttendBackwardArgs {
   const T* d_o = nullptr;   ///< [tokens, heads * head_dim]
   AttendArgs<T> forward{};  ///< the forward's arguments with its o and lse
 };
+/// The same arguments with a head_dim that the type names too: a device may compile its kernels for it alone. To one
+/// that does not, they are AttendArgs and AttendBackwardArgs.
+template <class T, int head_dim>
+struct AttendArgsOf : AttendArgs<T> {};
+template <class T, int head_dim>
+struct AttendBackwardArgsOf : AttendBackwardArgs<T> {};
 
 // --- feed-forward ---------------------------------------------------------------------------------------------------
 

@@ -142,31 +142,31 @@ class Block {
             .all_heads = L::qk_norm.width == QKWidth::all_heads,
             .norm_after_rope = L::qk_norm.after_rope};
   }
-  AttendArgs<A> attend_args() const {
-    return {.o = a_.attended,
-            .q = a_.q,
-            .k = a_.k,
-            .v = a_.v,
-            .lse = a_.lse,
-            .segments = pass_.segments.on_device,
-            .host_segments = pass_.segments.on_host.data(),
-            .segment_count = pass_.segments.count(),
-            .heads = L::heads,
-            .kv_heads = L::kv_heads,
-            .head_dim = L::head_dim};
+  AttendArgsOf<A, L::head_dim> attend_args() const {
+    return {{.o = a_.attended,
+             .q = a_.q,
+             .k = a_.k,
+             .v = a_.v,
+             .lse = a_.lse,
+             .segments = pass_.segments.on_device,
+             .host_segments = pass_.segments.on_host.data(),
+             .segment_count = pass_.segments.count(),
+             .heads = L::heads,
+             .kv_heads = L::kv_heads,
+             .head_dim = L::head_dim}};
   }
-  AttendArgs<A> cross_args() const {
-    return {.o = a_.cross_attended,
-            .q = a_.cross_q,
-            .k = a_.cross_k,
-            .v = a_.cross_v,
-            .lse = a_.cross_lse,
-            .segments = pass_.cross_segments.on_device,
-            .host_segments = pass_.cross_segments.on_host.data(),
-            .segment_count = pass_.cross_segments.count(),
-            .heads = L::heads,
-            .kv_heads = L::kv_heads,
-            .head_dim = L::head_dim};
+  AttendArgsOf<A, L::head_dim> cross_args() const {
+    return {{.o = a_.cross_attended,
+             .q = a_.cross_q,
+             .k = a_.cross_k,
+             .v = a_.cross_v,
+             .lse = a_.cross_lse,
+             .segments = pass_.cross_segments.on_device,
+             .host_segments = pass_.cross_segments.on_host.data(),
+             .segment_count = pass_.cross_segments.count(),
+             .heads = L::heads,
+             .kv_heads = L::kv_heads,
+             .head_dim = L::head_dim}};
   }
   auto score() const { return score_form<L>(tables_, w_.vector(Tensor::relative_bias)); }
 
@@ -392,12 +392,12 @@ class BlockBackward : Block<L, Device, W> {
   /// From g_.wide, the gradient of `attended`, to that of q | k | v in g_.fused.
   void attend_tokens_backward() {
     attend_backward(on_, L::mask, this->score(),
-                    AttendBackwardArgs<A>{.dq = g_.q,
-                                          .dk = g_.k,
-                                          .dv = g_.v,
-                                          .dtable = dw_.vector(Tensor::relative_bias),
-                                          .d_o = g_.wide,
-                                          .forward = this->attend_args()});
+                    AttendBackwardArgsOf<A, L::head_dim>{{.dq = g_.q,
+                                                          .dk = g_.k,
+                                                          .dv = g_.v,
+                                                          .dtable = dw_.vector(Tensor::relative_bias),
+                                                          .d_o = g_.wide,
+                                                          .forward = this->attend_args()}});
     prepare_heads_backward(on_, Base::qk_norm_kernel(), rotation<L>(this->tables_),
                            HeadsBackwardArgs<A>{.dqkv = g_.fused,
                                                 .dq = g_.q,
@@ -411,9 +411,9 @@ class BlockBackward : Block<L, Device, W> {
   }
   /// From g_.wide to the gradient of cross_q in g_.q; that of the encoder's output is added to dsource.
   void attend_source_backward() {
-    attend_backward(
-        on_, L::cross_mask, cross_score_form<L>(),
-        AttendBackwardArgs<A>{.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()});
+    attend_backward(on_, L::cross_mask, cross_score_form<L>(),
+                    AttendBackwardArgsOf<A, L::head_dim>{
+                        {.dq = g_.q, .dk = g_.k, .dv = g_.v, .d_o = g_.wide, .forward = this->cross_args()}});
     product_backward(dsource_, g_.k, pass_.source, Tensor::cross_k_weight, Tensor::cross_k_bias, d_model, L::kv_width,
                      pass_.source_tokens, true);
     product_backward(dsource_, g_.v, pass_.source, Tensor::cross_v_weight, Tensor::cross_v_bias, d_model, L::kv_width,

@@ -35,6 +35,11 @@ void check_attend_backward(std::string_view operation, const AttendBackwardArgs<
             "keys of their own for each", "two that share key row " + std::to_string(by_key[i]->key_row));
 }
 
+inline void check_head_dim(std::string_view operation, int head_dim, int of_the_type) {
+  require(head_dim == of_the_type, operation, "head_dim",
+          std::to_string(of_the_type) + ", as the type of the arguments says", std::to_string(head_dim));
+}
+
 /// Rows of q that segments reach.
 template <class T>
 std::int64_t query_row_count(const AttendArgs<T>& a) {
@@ -129,6 +134,14 @@ void attend(Device& on, const Mask& mask, const Score& score, const AttendArgs<T
   detail::check_attend("attend", a);
   detail::with_depth(a.head_dim, [&](auto depth) { detail::attend_at<depth()>(on, mask, score, a); });
 }
+/// The same, with kernels for one head_dim.
+template <MaskPolicy Mask, class Score, Number T, int head_dim>
+void attend(Device& on, const Mask& mask, const Score& score, const AttendArgsOf<T, head_dim>& args) {
+  AttendArgs<T> a = args;
+  detail::check_attend("attend", a);
+  detail::check_head_dim("attend", a.head_dim, head_dim);
+  detail::attend_at<detail::attention_depth(head_dim)>(on, mask, score, a);
+}
 
 /// dq, dk, dv (=) and the gradient of a trained bias' table (+=, or not at all when dtable is null); see
 /// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise, and
@@ -140,6 +153,15 @@ void attend_backward(Device& on, const Mask& mask, const Score& score, const Att
   detail::check_attend("attend_backward", b.forward);
   detail::check_attend_backward("attend_backward", b);
   detail::with_depth(b.forward.head_dim, [&](auto depth) { detail::attend_backward_at<depth()>(on, mask, score, b); });
+}
+/// The same, with kernels for one head_dim.
+template <MaskPolicy Mask, class Score, Number T, int head_dim>
+void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgsOf<T, head_dim>& args) {
+  AttendBackwardArgs<T> b = args;
+  detail::check_attend("attend_backward", b.forward);
+  detail::check_head_dim("attend_backward", b.forward.head_dim, head_dim);
+  detail::check_attend_backward("attend_backward", b);
+  detail::attend_backward_at<detail::attention_depth(head_dim)>(on, mask, score, b);
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda
