@@ -28,9 +28,9 @@ struct Results {
 Results run(const std::string& kind, support::Number number, const Case& c, const Inputs& in);
 
 /// What a wrong call says.
-std::string complaint_without_gain();
+std::string complaint_without(const std::string& what);
 std::string complaint_about_rows();
-std::string complaint_without_mean();
+std::string complaint_about_width();
 void run_nothing();
 
 }  // namespace norms

@@ -139,6 +139,10 @@ void check_shapes(const std::string& kind) {
     check(kind, number, {.rows = 9, .width = 136, .mean = 20, .residual = true, .in_place = true});
     check(kind, number, {.rows = 2, .width = 1033, .accumulate = true});
     check(kind, number, {.rows = 3, .width = 1048, .in_place = true, .accumulate = true});
+    for (const bool more : {false, true})  // four accesses of a thread
+      check(kind, number, {.rows = 1, .width = 2051, .residual = more, .accumulate = more});
+    for (const std::size_t elements : {1u, 4u, 8u})  // blocks of five warps
+      check(kind, number, {.rows = 1, .width = 257 * elements});
   }
 }
 
@@ -214,10 +218,17 @@ TEST_CASE("norm: as PyTorch") {
 
 TEST_CASE("norm: nothing to do, and wrong arguments") {
   norms::run_nothing();
-  CHECK(norms::complaint_without_gain() == "norm_rows: gain: expected an array, the norm has a gain, got null");
+  CHECK(norms::complaint_without("arrays") == "norm_rows: x, y: expected arrays, got null");
+  CHECK(norms::complaint_without("gain") == "norm_rows: gain: expected an array, the norm has a gain, got null");
+  CHECK(norms::complaint_without("bias") == "norm_rows: bias: expected an array, the norm has a bias, got null");
   CHECK(norms::complaint_about_rows() == "norm_rows: rows: expected 0 or more, got -1");
-  CHECK(norms::complaint_without_mean() ==
+  CHECK(norms::complaint_about_width() == "norm_rows_backward: width: expected 1 or more, got 0");
+  CHECK(norms::complaint_without("backward arrays") == "norm_rows_backward: x, dy, dx: expected arrays, got null");
+  CHECK(norms::complaint_without("scale") == "norm_rows_backward: scale: expected the forward's scales, got null");
+  CHECK(norms::complaint_without("mean") ==
         "norm_rows_backward: mean: expected the forward's means, the norm is centred, got null");
+  CHECK(norms::complaint_without("backward gain") ==
+        "norm_rows_backward: gain: expected an array, the norm has a gain, got null");
 }
 
 }  // namespace
