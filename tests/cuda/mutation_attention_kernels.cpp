@@ -26,8 +26,8 @@ Results run(support::Number number, const Problem& p, const Inputs& in) {
 std::string complaint(const std::string& what) {
   using namespace typeformer;
   Segment segments[2];
-  for (Segment& segment : segments) segment.queries = segment.keys = 4;
-  segments[1].key_row = 4;
+  segments[0].queries = segments[1].queries = segments[1].keys = 1;
+  segments[0].keys = segments[1].key_row = 4;
   bf16 row;
   float number;
   AttendBackwardArgs<bf16> b;
@@ -60,13 +60,14 @@ std::string complaint(const std::string& what) {
   if (is("o")) a.o = nullptr;
   if (is("k")) a.k = nullptr;
   if (is("v")) a.v = nullptr;
-  if (is("nothing to query")) a.q = nullptr, a.o = nullptr, segments[0].queries = segments[1].queries = 0;
-  if (is("no keys")) a.k = a.v = nullptr, segments[0].keys = segments[1].keys = 0;
+  if (is("nothing to query"))
+    a.q = b.d_o = nullptr, a.o = b.dq = nullptr, a.lse = nullptr, segments[0].queries = segments[1].queries = 0;
+  if (is("no keys")) a.k = a.v = nullptr, b.dk = b.dv = nullptr, segments[0].keys = segments[1].keys = 0;
   if (is("ring")) segments[0].ring = 4;
   if (is("dq")) b.dq = nullptr;
   if (is("d_o")) b.d_o = nullptr;
   if (is("lse")) a.lse = nullptr;
-  if (is("dk")) b.dk = nullptr;
+  if (is("dk")) b.dk = nullptr, segments[0].keys = 0;
   if (is("dv")) b.dv = nullptr;
   if (is("shared keys")) segments[1].key_row = 3;
   if (is("shared keys in disorder")) segments[0].key_row = 3, segments[1].key_row = 0;

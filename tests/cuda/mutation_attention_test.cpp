@@ -26,8 +26,28 @@ void check_gradients(Problem p) {
   check_both(p);
 }
 
-TEST_CASE("attend and attend_backward: lengths around the tiles, ragged batches, groups") {
+TEST_CASE("attend: wrong arguments are named") {
+  for (const char* good : {"", "no segments", "nothing to query", "no keys", "disorder", "no keys in between"})
+    CHECK(complaint(good) == "none");
+  for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
+  for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
+  for (const char* list : {"segments", "host_segments"}) CHECK(complaint(list) == "attend: segments, host_segments");
+  CHECK(complaint("kv_stride") == "attend: kv_stride");
+  for (const char* number : {"queries", "keys", "query_row", "key_row", "first_position", "negative ring"})
+    CHECK(complaint(number) == "attend: segment 1");
+  for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
+  for (const char* array : {"k", "v"}) CHECK(complaint(array) == "attend: k, v");
+  CHECK(complaint("ring") == "attend_backward: segment 0");
+  for (const char* array : {"dq", "d_o", "lse"}) CHECK(complaint(array) == "attend_backward: dq, do, lse");
+  for (const char* array : {"dk", "dv"}) CHECK(complaint(array) == "attend_backward: dk, dv");
+  for (const char* keys : {"shared keys", "shared keys in disorder"})
+    CHECK(complaint(keys) == "attend_backward: segments");
+}
+TEST_CASE("attend and attend_backward: a few") {
   check_gradients(problem({{3, -1}, {0, 0}, {40, -1}}, 2, 1, 12));
+  check_gradients(with_table({{5, 24}, {3, -1}}, 2, 1));
+}
+TEST_CASE("attend and attend_backward: lengths around the tiles, groups") {
   for (const int length : {16, 33, 64, 65}) check_gradients(problem({{length, -1}}, 2, 1, 32));
   check_gradients(problem({{35, -1}, {20, -1}}, 6, 2, 31));
 }
@@ -100,22 +120,4 @@ TEST_CASE("attend: a null dtable is a gradient that is not wanted") {
   const Results others = run(Number::bf16, p, drawn.rows);
   CHECK((others.dq == all.dq && others.dk == all.dk && others.dtable == drawn.rows.dtable_before));
 }
-TEST_CASE("attend: wrong arguments are named") {
-  for (const char* good : {"", "no segments", "nothing to query", "no keys", "disorder", "no keys in between"})
-    CHECK(complaint(good) == "none");
-  for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
-  for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
-  for (const char* list : {"segments", "host_segments"}) CHECK(complaint(list) == "attend: segments, host_segments");
-  CHECK(complaint("kv_stride") == "attend: kv_stride");
-  for (const char* number : {"queries", "keys", "query_row", "key_row", "first_position", "negative ring"})
-    CHECK(complaint(number) == "attend: segment 1");
-  for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
-  for (const char* array : {"k", "v"}) CHECK(complaint(array) == "attend: k, v");
-  CHECK(complaint("ring") == "attend_backward: segment 0");
-  for (const char* array : {"dq", "d_o", "lse"}) CHECK(complaint(array) == "attend_backward: dq, do, lse");
-  for (const char* array : {"dk", "dv"}) CHECK(complaint(array) == "attend_backward: dk, dv");
-  for (const char* keys : {"shared keys", "shared keys in disorder"})
-    CHECK(complaint(keys) == "attend_backward: segments");
-}
-
 }  // namespace
