@@ -88,7 +88,8 @@ std::string complaint(const std::string& what) {
     b.tokens = std::int64_t{1} << 31;
     return support::complaint_of([&] { gather_rows_backward(on, b); });
   }
-  if (what == "backward") return support::complaint_of([&] { gather_rows_backward(on, b); });
+  if (what == "backward") return support::complaint_without([&] { gather_rows_backward(on, b); }, b.dy, b.index);
+  if (what == "null") return support::complaint_without([&] { gather_rows(on, a); }, a.y, a.table, a.index);
   return support::complaint_of([&] { gather_rows(on, a); });
 }
 

@@ -140,9 +140,11 @@ std::string complaint(const std::string& what) {
     b.width = 4;
     b.x = b.dy = b.dx = &number;
     b.dx_stride = 16;
-    if (what == "null backward") b.dx = nullptr;
+    if (what == "null backward")
+      return support::complaint_without([&] { activate_backward(on, SwiGLU{}, b); }, b.x, b.dy, b.dx);
     return support::complaint_of([&] { activate_backward(on, SwiGLU{}, b); });
   }
+  if (what == "null") return support::complaint_without([&] { activate(on, SwiGLU{}, a); }, a.x, a.y);
   return support::complaint_of([&] { activate(on, SwiGLU{}, a); });
 }
 

@@ -60,7 +60,7 @@ void add_column_sums(Device& on, std::string_view operation, const Terms& terms,
                      float* to, float* partials) {
   if (rows == 0) return;
   const ColumnPieces pieces(rows, width);
-  const BlockShape block{dim3(column_threads), 0};
+  const BlockShape block{dim3(column_threads)};
   launch(on, operation, sum_slabs<Terms>, pieces.items(), block, terms, pieces, partials);
   launch(on, operation, add_slabs<float>, pieces.column_blocks(), block, pieces, partials, to);
 }

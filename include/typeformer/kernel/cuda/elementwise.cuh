@@ -130,7 +130,7 @@ inline double sum_of_squares(Device& on, const float* x, std::int64_t count) {
   const bool wide = detail::aligned_to_vectors(x);
   const int blocks = detail::sum_blocks(wide ? count / most : count);
   auto* partials = on.scratch<double>(static_cast<std::size_t>(blocks) + 1, operation);
-  const detail::BlockShape block{dim3(detail::flat_threads), 0};
+  const detail::BlockShape block{dim3(detail::flat_threads)};
   detail::launch(on, operation, wide ? detail::sum_squares<most> : detail::sum_squares<1>, blocks, block, x, count,
                  blocks, partials);
   detail::launch(on, operation, detail::add_up<double>, 1, block, partials, blocks, partials + blocks);

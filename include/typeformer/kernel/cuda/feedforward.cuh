@@ -103,7 +103,7 @@ void launch_activation(Device& on, std::string_view operation, void (*vectors)(s
                        const Activation& f, const Args& a) {
   const ActivationShape shape = activation_shape(a.width, aligned ? elements : 1);
   const std::int64_t blocks = (a.rows + shape.rows - 1) / shape.rows * shape.pieces;
-  const BlockShape block{dim3(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows)), 0};
+  const BlockShape block{dim3(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows))};
   launch(on, operation, aligned ? vectors : scalars, blocks, block, f, a, shape.pieces);
 }
 
