@@ -1,27 +1,31 @@
 #!/usr/bin/env python3
 """Changes the logic of kernel files, one expression at a time, and asks whether an operation's tests notice.
 
-    mutate_logic.py loss norm                 all mutants of these operations' kernel files
-    mutate_logic.py loss --sample 100 --seed 7
-    mutate_logic.py --list                    operations and their files
-    mutate_logic.py heads --only rotation.cuh --show       what would be changed
+    mutate_logic.py                                     all mutants of all kernel files: hours
+    mutate_logic.py loss norm                           of the kernel files of these operations
+    mutate_logic.py loss --sample 100 --seed 7          some of them
+    mutate_logic.py heads --only rotation.cuh --show    what would be changed
+    mutate_logic.py --list                              operations and their kernel files
 
-A comparison gets its neighbour (< as <=), true and false; a condition true and false; a product, quotient or remainder loses an
-operand; a sum becomes a difference or is off by one; a shift and a mask move; += subtracts, does nothing, or forgets what was there;
-min and max become either operand; a literal grows by one, or becomes zero; an assignment or a call is left out.
+A comparison gets its neighbour (< as <=), true and false; a condition true and false; a product, quotient or remainder
+loses an operand; a sum becomes a difference or is off by one (of floats: loses its right operand); a shift and a mask
+move; += subtracts, does nothing, or forgets what was there; min and max become either operand; a literal grows by one
+or becomes zero; an assignment or a call is left out. Synchronization is mutate.py's.
 
-A kernel file is rewritten so that the environment chooses the mutant (mutant.hpp). An operation's test program is built once with
-the rewritten files, then run for each mutant: KILLED when it fails or takes too long. What survives runs once more with
-AddressSanitizer, where accesses out of bounds show. A mutant that may survive stands in tests/cuda/mutation/FILE.txt, one a line: a
-piece of its line with the change marked, ` # ` and why nothing can tell it from the original:
+A kernel file is rewritten so that the environment chooses the mutant (mutant.hpp). An operation's test program is built
+once with the rewritten files, then run for each mutant: KILLED when it fails or takes too long. What survives runs
+again in a random order, and then with AddressSanitizer, where accesses out of bounds show. A mutant that may survive
+stands in tests/cuda/mutation/FILE.txt, one a line: a piece of its line with the change marked, ` # ` and why nothing
+can tell it from the original:
 
     if (most [> as >=] highest) # then it multiplies by one
 
 A reason that begins with `AddressSanitizer` says that it finds the mutant, which survives without; --plain believes it.
+A file of several operations counts what any of them kills, and a survivor is an error when all of them have run.
 
-Expressions that the tests do not reach are listed as such; those that do not compile when rewritten, and constant expressions, are
-left alone. Exit status: 0 all reached mutants killed or explained; 1 some survived, or an explanation is wrong; 2 no program.
-Standard library only. The compiler is $CXX, or g++.
+Expressions that the tests do not reach are listed as such; constant expressions, and those that do not compile when
+rewritten, are left alone. Exit status: 0 all reached mutants are killed or explained; 1 some survived, or an
+explanation is wrong; 2 no program. Standard library only. The compiler is $CXX, or g++.
 """
 import argparse
 import os
@@ -37,9 +41,10 @@ import time
 import mutate_sites
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CUDA_TESTS = ROOT / "tests/cuda"
 KERNELS = "typeformer/kernel/cuda"
 
-# The kernel files that an operation's tests judge, and the sources where they are not <operation>_kernels and <operation>_test.
+# The kernel files that an operation's tests judge, and sources that are not <operation>_kernels and <operation>_test.
 OPERATIONS = {
     "norm": {"files": ["norm.cuh", "rows.cuh", "column_sums.cuh"]},
     "loss": {"files": ["loss.cuh", "threads.cuh"]},
@@ -48,9 +53,10 @@ OPERATIONS = {
     "feedforward": {"files": ["feedforward.cuh"]},
     "sampling": {"files": ["sampling.cuh", "../token_choice.hpp"]},
     "heads": {"files": ["heads.cuh", "heads_work.cuh", "heads_backward.cuh", "rotation.cuh", "threads.cuh"]},
-    "attention": {"files": ["attention.cuh", "attention_tile.cuh", "attention_forward.cuh", "attention_backward.cuh", "attention_decode.cuh",
-                            "attention_work.cuh", "../score.hpp", "threads.cuh"],
-                  "kernels": ["mutation_attention_kernels"], "tests": ["mutation_attention_test"]},
+    "attention": {
+        "files": ["attention.cuh", "attention_tile.cuh", "attention_forward.cuh", "attention_backward.cuh",
+                  "attention_decode.cuh", "attention_work.cuh", "../score.hpp", "threads.cuh"],
+        "kernels": "mutation_attention_kernels", "tests": "mutation_attention_test"},
 }
 FILES = {}  # the operations of each file
 for _operation, _what in OPERATIONS.items():
@@ -97,12 +103,12 @@ class Program:
         return failed
 
     def kernels(self):
-        names = OPERATIONS[self.operation].get("kernels", [f"{self.operation}_kernels"])
-        return [ROOT / "tests/cuda" / f"{name}.cpp" for name in [*names, "mode_kernels"]]
+        name = OPERATIONS[self.operation].get("kernels", f"{self.operation}_kernels")
+        return [CUDA_TESTS / f"{name}.cpp", CUDA_TESTS / "mode_kernels.cpp"]
 
     def command(self, source, more, on_host):
-        define = ["-DTYPEFORMER_CUDA_ON_HOST"] if on_host else []
-        return [*self.compiler, "-std=c++20", "-O1", "-w", *more, *define, *self.includes, "-c", str(source)]
+        rewritten = ["-DTYPEFORMER_CUDA_ON_HOST", "-include", f"{ROOT}/tests/simt/mutant.hpp"] if on_host else []
+        return [*self.compiler, "-std=c++20", "-O1", "-w", *more, *rewritten, *self.includes, "-c", str(source)]
 
     def compile_kernels(self, name, more):
         """Objects, once the sites that do not compile are dropped."""
@@ -124,40 +130,50 @@ class Program:
         folder = self.work / name
         folder.mkdir(exist_ok=True)
         objects = [str(folder / f"{source.stem}.o") for source in sources]
-        return objects, self.together([[*self.command(source, more, on_host), "-o", target] for source, target in zip(sources, objects)])
+        commands = [self.command(source, more, on_host) for source in sources]
+        return objects, self.together([[*command, "-o", target] for command, target in zip(commands, objects)])
 
     def build(self, name, more):
         """The program with kernels compiled with `more` options, and the judge as it is."""
         kernels, output = self.compile_kernels(name, more), ""
         if not self.judge:
-            tests = [ROOT / "tests/cuda" / f"{test}.cpp" for test in OPERATIONS[self.operation].get("tests", [f"{self.operation}_test"])]
-            self.judge, output = self.objects("judge", [*tests, ROOT / "tests/cuda/support.cpp", ROOT / "tests/main.cpp"], False, [])
+            tests = CUDA_TESTS / f"{OPERATIONS[self.operation].get('tests', f'{self.operation}_test')}.cpp"
+            sources = [tests, CUDA_TESTS / "support.cpp", ROOT / "tests/main.cpp"]
+            self.judge, output = self.objects("judge", sources, False, [])
         program = str(self.work / name / "test")
-        output = output or self.together([[*self.compiler, *more, *kernels, *self.judge, "-o", program, "-pthread", "-ldl"]])
+        link = [*self.compiler, *more, *kernels, *self.judge, "-o", program, "-pthread", "-ldl"]
+        output = output or self.together([link])
         if output:
             fail(f"{self.operation} does not build:\n{output[:3000]}")
         return program
 
     def run(self, program, mutant, seconds, **more):
         """(whether it succeeded, its seconds of processor time)."""
-        environment = {"TYPEFORMER_GOLDEN": f"{ROOT}/tests/golden", **os.environ, "TYPEFORMER_SIMT_THREADS": "1", **more}
-        environment["TYPEFORMER_MUTANT"] = mutant
-        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+        environment = {"TYPEFORMER_GOLDEN": f"{ROOT}/tests/golden", **os.environ, **more,
+                       "TYPEFORMER_SIMT_THREADS": "1", "TYPEFORMER_MUTANT": mutant}
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         try:
-            done = subprocess.run([str(program), "--abort-after=1", "--no-breaks"], env=environment, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, preexec_fn=limit, timeout=20 * seconds + 20, check=False)
+            done = subprocess.run([program, "--abort-after=1", "--no-breaks"], env=environment, preexec_fn=limit,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20 * seconds + 20,
+                                  check=False)
             good = done.returncode == 0
         except subprocess.TimeoutExpired:
             good = False
         return good, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
+    def survives(self, program, site, variant, seconds, **more):
+        return self.run(program, f"{site.number}.{variant}", seconds, **more)[0]
+
 
 def explanations(file):
     """(piece of a marked line, reason) of the mutants that may survive."""
-    path = ROOT / "tests/cuda/mutation" / f"{pathlib.Path(file).stem}.txt"
+    path = CUDA_TESTS / "mutation" / f"{pathlib.Path(file).stem}.txt"
     lines = path.read_text().splitlines() if path.exists() else []
-    return [tuple(part.strip() for part in line.split(" # ", 1)) for line in lines if line.strip() and not line.startswith("#")]
+    return [tuple(part.strip() for part in line.split(" # ", 1)) for line in lines if line and not line.startswith("#")]
 
 
 def judge(operation, options):
@@ -185,25 +201,29 @@ def judge(operation, options):
     for site in program.dropped if options.progress else []:
         print(f"  not mutable: {site.file}:{site.line}: {site.marked(min(site.variants))}", file=sys.stderr)
     reached = {int(line) for line in reached_file.read_text().split()}
-    todo = [(site, variant) for site in program.sites for variant in site.variants if not options.only or site.file in options.only]
-    all_mutants = len(todo)
+    todo = [(site, variant) for site in program.sites for variant in site.variants]
+    todo = [mutant for mutant in todo if not options.only or mutant[0].file in options.only]
+    of = f"{len(todo)} mutants"
     if options.sample and options.sample < len(todo):
         chosen = random.Random(options.seed).sample(range(len(todo)), options.sample)
         todo = [todo[i] for i in sorted(chosen)]
-    print(f"{operation}: {all_mutants} mutants, {len(todo)} of them run, {len(program.dropped)} places not mutable; the tests take {normal:.1f} s", flush=True)
+    print(f"{operation}: {len(todo)} of {of}, {len(program.dropped)} places not mutable; the tests take {normal:.1f} s",
+          flush=True)
 
     start, survived = time.time(), []
     for number, (site, variant) in enumerate(todo):
-        if site.number in reached and program.run(plain, f"{site.number}.{variant}", 2 * normal + 1)[0]:
+        if (site.number in reached and program.survives(plain, site, variant, 2 * normal + 1) and
+                program.survives(plain, site, variant, 3 * normal + 1, TYPEFORMER_SIMT_SEED="2")):
             survived.append((site, variant))
             if options.progress:
                 print(f"  {site.file}:{site.line}: {site.marked(variant)}", file=sys.stderr, flush=True)
         if options.progress and number % 50 == 49:
-            print(f"  {number + 1} of {len(todo)} after {time.time() - start:.0f} s, {len(survived)} survived", file=sys.stderr, flush=True)
+            took = time.time() - start
+            print(f"  {number + 1} after {took:.0f} s, {len(survived)} survived", file=sys.stderr, flush=True)
     by_sanitizer = []
     if survived and not options.plain:
         sanitized = program.build("sanitized", ["-fsanitize=address"])
-        by_sanitizer = [mutant for mutant in survived if not program.run(sanitized, f"{mutant[0].number}.{mutant[1]}", 15 * normal + 20)[0]]
+        by_sanitizer = [mutant for mutant in survived if not program.survives(sanitized, *mutant, 15 * normal + 20)]
 
     verdicts = {}
     for site, variant in todo:
@@ -215,8 +235,7 @@ def judge(operation, options):
 
 
 def report(verdicts, options):
-    """Prints what is not killed, and counts; the number of errors. verdicts: of the operations that ran, in any of which a mutant
-    may have been killed."""
+    """Prints what is not killed, and counts; the number of errors. verdicts: of each operation that ran."""
     used, counts, errors = set(), {}, 0
     complete = {file for file in FILES if all(operation in verdicts for operation in FILES[file])}
     best = {}
@@ -230,7 +249,8 @@ def report(verdicts, options):
         by_sanitizer = any(rule[1].startswith("AddressSanitizer") for rule in rules)
         if rules and verdict == "survived" and (options.plain or not by_sanitizer):
             verdict = "explained"
-        wrong = verdict == "survived" or bool(rules) and (verdict == "killed" or verdict == ORDER[1] and not by_sanitizer)
+        killed = verdict in ("killed", "killed by AddressSanitizer")
+        wrong = killed and not by_sanitizer if rules else verdict == "survived"
         errors += wrong and file in complete
         counts.setdefault(file, []).append(verdict)
         if wrong or verdict == "unreached" or verdict == ORDER[1] and not rules:
@@ -243,7 +263,8 @@ def report(verdicts, options):
                     errors += 1
     for file, of_file in counts.items():
         note = "" if file in complete else f" (without {' '.join(o for o in FILES[file] if o not in verdicts)})"
-        print(f"{file}{note}: {len(of_file)} mutants: " + ", ".join(f"{of_file.count(what)} {what}" for what in ORDER if what in of_file))
+        each = ", ".join(f"{of_file.count(what)} {what}" for what in ORDER if what in of_file)
+        print(f"{file}{note}: {len(of_file)} mutants: {each}")
     return errors
 
 

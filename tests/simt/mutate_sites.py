@@ -1,4 +1,4 @@
-"""Finds what can be changed in a kernel file, by its tokens, for mutate_logic.py. It relies on how clang-format sets spaces."""
+"""Finds what can be changed in a kernel file, by its tokens and the spaces of clang-format. For mutate_logic.py."""
 import re
 
 TOKENS = re.compile(
@@ -10,18 +10,19 @@ TOKENS = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE)
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 # What replaces `a op b`, as mutant.hpp does it.
-BINARY = {
-    "+": ("-", "off by one"), "-": ("+", "off by one"), "*": ("left alone", "right alone"), "/": ("left alone", "off by one"),
-    "%": ("left alone", "off by one"), "<<": ("left alone", "<< 1 more"), ">>": ("left alone", ">> 1 more"),
-    "&": ("left alone", "right alone"), "|": ("left alone", "right alone"), "^": ("left alone", "right alone")}
+ALONE = ("left alone", "right alone")
+BINARY = {"+": ("-", "off by one"), "-": ("+", "off by one"), "*": ALONE, "/": ("left alone", "off by one"),
+          "%": ("left alone", "off by one"), "<<": ("left alone", "<< 1 more"), ">>": ("left alone", ">> 1 more"),
+          "&": ALONE, "|": ALONE, "^": ALONE}
 COUNTING = {"+=": ("-=", "nothing", "off by one"), "-=": ("+=", "nothing", "off by one")}
 ASSIGNMENTS = {sign: ("=", "nothing") for sign in ("*=", "/=", "|=", "&=", "^=")}
 CHOICES = {"min": "least", "max": "most", "fmaxf": "most_float"}
 OPEN, CLOSED = "([{", ")]}"
 BORDERS = {",", ";", "=", "?", ":", "&&", "||", "return"}
-NO_CALLS = {"if", "for", "while", "switch", "return", "case", "break", "continue", "else", "do", "using", "struct", "template", "public",
-            "private", "namespace", "default", "class", "typename", "static_assert", "const", "auto", "constexpr", "enum", "goto",
-            "TYPEFORMER_SHARED_ARRAY", "TYPEFORMER_UNROLL", "TYPEFORMER_UNROLL_BY", "__syncthreads", "__syncwarp", "static", "inline"}
+NO_STATEMENTS = set(
+    "if for while do else switch case default break continue return goto using struct class enum template typename "
+    "public private namespace static_assert const constexpr auto static inline __syncthreads __syncwarp "
+    "TYPEFORMER_SHARED_ARRAY TYPEFORMER_UNROLL TYPEFORMER_UNROLL_BY".split())
 
 
 class Site:
@@ -41,7 +42,8 @@ class Site:
 
 class Tokens:
     def __init__(self, text):
-        self.text, self.kinds, self.words, self.spans = text, ["sign"] * 4, [";"] * 4, [(0, 0)] * 4  # what is before the first
+        self.text = text
+        self.kinds, self.words, self.spans = ["sign"] * 4, [";"] * 4, [(0, 0)] * 4  # before the first one
         for match in TOKENS.finditer(text):
             if match.lastgroup != "space":
                 self.kinds.append(match.lastgroup)
@@ -78,11 +80,12 @@ class Tokens:
                 while depth:
                     depth += {"<": 1, ">": -1, ">>": -2}.get(self.words[end], 0)
                     end += 1
-            elif word in ("static_assert", "using", "case", "enum") or (word == "constexpr" and self.words[i - 1] != "if" and self.is_variable(i)):
+            elif word in ("static_assert", "using", "case", "enum") or self.is_variable(i):
                 end = i
                 while self.words[end] != ";" and not (word == "case" and self.words[end] == ":"):
                     end = self.partner[end] + 1 if self.words[end] in OPEN else end + 1
-            elif word in ("__launch_bounds__", "TYPEFORMER_SHARED_ARRAY", "TYPEFORMER_UNROLL_BY") or (word == "constexpr" and self.words[i - 1] == "if"):
+            elif (word in ("__launch_bounds__", "TYPEFORMER_SHARED_ARRAY", "TYPEFORMER_UNROLL_BY")
+                  or self.words[i - 1:i + 1] == ["if", "constexpr"]):
                 end = self.partner[i + 1] + 1
             if end:
                 constant.update(range(i, end))
@@ -92,9 +95,22 @@ class Tokens:
         return constant
 
     def is_variable(self, i):
+        """Whether a constexpr variable begins here."""
+        if self.words[i] != "constexpr" or self.words[i - 1] == "if":
+            return False
         while self.words[i] not in ("=", ";", "(", "{"):
             i += 1
         return self.words[i] in "=;"
+
+    def is_template_argument(self, i):
+        depth = 0
+        while self.words[i] not in (";", "{", "}", "(", "[", "="):
+            if self.words[i] in "<>" and not self.spaced(i):
+                depth += 1 if self.words[i] == ">" else -1
+                if depth < 0:
+                    return True
+            i = self.partner[i] - 1 if self.words[i] in CLOSED else i - 1
+        return False
 
     def border(self, i, step):
         """The first token from i on, in steps of 1 or -1, that ends an operand of a condition."""
@@ -120,9 +136,9 @@ class Tokens:
 
 def operators(t, file):
     for i, word in enumerate(t.words):
-        if i in t.constant or not t.spaced(i) or "string" in (t.kinds[i - 1], t.kinds[i + 1]) or t.words[i + 1].startswith("to_string"):
+        if i in t.constant or not t.spaced(i):
             continue
-        if t.words[i - 1] == ")" and t.words[t.partner[i - 1] - 1] in ("to_string", "string", "operator"):
+        if "string" in (t.kinds[i - 1], t.kinds[i + 1]) or "to_string" in t.words[i + 1:i + 4]:
             continue
         end = t.spans[i][1]
         edits = [(end, f" ::mutant::Op{{SITE}} {word}")]
@@ -162,29 +178,36 @@ def conditions(t, file):
                for n, word in zip((i - first for i in t.at_depth(first, last)), words)):
             continue
         span = (t.spans[first][0], t.spans[last][1])
-        yield Site(file, t.text, span, [(span[0], "::mutant::condition(SITE, "), (span[1], ")")], {0: "false", 1: "true"})
+        yield Site(file, t.text, span, call("condition", span), {0: "false", 1: "true"})
+
+
+def call(function, span):
+    """The edits that make what stands in `span` an argument."""
+    return [(span[0], f"::mutant::{function}(SITE, "), (span[1], ")")]
 
 
 def literals(t, file):
     for i, kind in enumerate(t.kinds):
-        if i in t.constant or not (kind == "number" or t.words[i] in ("INFINITY", "true", "false")):
+        literal = t.words[i]
+        if i in t.constant or not (kind == "number" or literal in ("INFINITY", "true", "false")):
             continue
-        before, after = t.words[i - 1], t.words[i + 1]
-        array = before == "[" and t.kinds[i - 2] == "name" and (t.kinds[i - 3] == "name" or t.words[i - 3] in ">*" or t.words[i - 3] == ",")
-        braced = before == "{" and (t.kinds[i - 2] == "name" or t.words[i - 2] == ">")
-        tight = before == "<" and not t.spaced(i - 1) or after == ">" and not t.spaced(i + 1)
-        in_template = before == "," and after in ("{}", ">")
-        if array or braced or tight or in_template or t.in_for_header(i) and before == "=":
-            continue
-        if t.words[i] in ("true", "false"):
-            becomes = "false" if t.words[i] == "true" else "true"
-            yield Site(file, t.text, t.spans[i], [(t.spans[i][0], "::mutant::literal(SITE, "), (t.spans[i][1], ")")], {0: becomes})
-            continue
-        number = t.words[i]
-        is_float = number == "INFINITY" or "." in number or not number.startswith("0x") and re.search("[ef]", number)
-        value = None if is_float or "x" in number else int(re.sub(r"[uUlL']", "", number))
-        becomes = str(value + 1) if value is not None else "1" if re.fullmatch(r"0?\.?0?f?", number) else "0" if is_float else "1 more"
-        yield Site(file, t.text, t.spans[i], [(t.spans[i][0], "::mutant::literal(SITE, "), (t.spans[i][1], ")")], {0: becomes})
+        before = t.words[i - 1]
+        declares_array = before == "[" and t.kinds[i - 2] == "name" and (
+            t.kinds[i - 3] == "name" or t.words[i - 3] in ">*,")
+        converts = before == "{" and (t.kinds[i - 2] == "name" or t.words[i - 2] == ">")  # must not narrow
+        if not (declares_array or converts or t.is_template_argument(i) or t.in_for_header(i) and before == "="):
+            yield Site(file, t.text, t.spans[i], call("literal", t.spans[i]), {0: other_literal(literal)})
+
+
+def other_literal(literal):
+    """As mutant.hpp's literal."""
+    if literal in ("true", "false"):
+        return "false" if literal == "true" else "true"
+    if literal.startswith("0x"):
+        return "1 more"
+    if literal != "INFINITY" and not re.search("[.ef]", literal):
+        return str(int(re.sub("[uUlL']", "", literal)) + 1)
+    return "1" if re.fullmatch(r"0?\.?0?f?", literal) else "0"
 
 
 def choices(t, file):
@@ -199,29 +222,28 @@ def choices(t, file):
 def statements(t, file):
     """Assignments and calls that are statements."""
     for i, word in enumerate(t.words):
-        if i in t.constant or i == 0 or word in NO_CALLS or word in OPEN + CLOSED or t.words[i - 1] not in (";", "{", "}", ")", "else"):
-            continue
-        if not (t.kinds[i] == "name" or word == "*") or t.words[i - 1] == ")" and t.words[t.partner[i - 1] - 1] not in ("if", "for", "while"):
+        starts = t.words[i - 1] in (";", "{", "}", "else") or (
+            t.words[i - 1] == ")" and t.words[t.partner[i - 1] - 1] in ("if", "for", "while"))
+        if i in t.constant or not starts or not (t.kinds[i] == "name" or word == "*") or word in NO_STATEMENTS:
             continue
         end = i
-        while end < len(t.words) and t.words[end] not in (";", "{", "}") and t.words[end] not in CLOSED:
+        while t.words[end] not in (";", "{", "}", ")"):
             end = t.partner[end] + 1 if t.words[end] in OPEN else end + 1
-        if end >= len(t.words) or t.words[end] != ";" or t.in_for_header(i):
-            continue
         top = [t.words[n] for n in t.at_depth(i, end)]
-        kinds = [t.kinds[n] for n in t.at_depth(i, end)]
-        equals = top.index("=") if "=" in top else None
-        left = kinds[:equals] if equals is not None else kinds
-        declares = any(a == "name" and (b == "name" or word in "*&" and not t.spaced(i + 1) and i + 1 < end)
-                       for a, b, word in zip(left, left[1:], top[1:])) or (equals is not None and ">" in top[:equals])
-        if declares or any(sign in top for sign in ("+=", "-=", "*=", "|=", "++", "--")) or top[0].startswith("cp_async") or "case" in top:
+        left = list(t.at_depth(i, end))
+        left = left[:top.index("=")] if "=" in top else left
+        declares = "=" in top and ">" in (t.words[n] for n in left) or any(
+            t.kinds[a] == "name" and (t.kinds[b] == "name" or t.words[b] in "*&" and b < end and not t.spaced(b))
+            for a, b in zip(left, left[1:]))
+        changes = any(sign in top for sign in ("+=", "-=", "*=", "|=", "++", "--", "delete"))  # an operator's site
+        if t.words[end] != ";" or t.in_for_header(i) or declares or changes or not ("=" in top or "(" in top):
             continue
-        if equals is None and "(" not in top or "delete" in top or any(name.startswith("cp_async") for name in top):
-            continue
-        span = (t.spans[i][0], t.spans[end][1])
-        edits = [(span[0], "{ if (::mutant::keeps(SITE)) "), (span[1], " }")]
-        first_line = t.text[span[0]:span[1]].split("\n")[0]
-        yield Site(file, t.text, (span[0], span[0] + len(first_line)), edits, {0: "nothing"})
+        if any(name.startswith("cp_async") for name in top):
+            continue  # synchronization: mutate.py
+        begin, end = t.spans[i][0], t.spans[end][1]
+        first_line = t.text[begin:end].split("\n")[0]
+        yield Site(file, t.text, (begin, begin + len(first_line)),
+                   [(begin, "{ if (::mutant::keeps(SITE)) "), (end, " }")], {0: "nothing"})
 
 
 def find(text, file, first):
@@ -238,14 +260,13 @@ def rewritten(text, sites):
     """The text with every site mutable. Lines stay where they are."""
     edits = []
     for site in sites:
-        for nth, edit in enumerate(site.edits):
+        width = site.edits[-1][0] - site.edits[0][0]
+        for nth, (at, insertion, *until) in enumerate(site.edits):
             # of insertions at one place, outer ones come first when they open, last when they close
-            width = site.edits[-1][0] - site.edits[0][0]
-            edits.append((edit[0], 1 if nth else 2, width if nth else -width, edit[1].replace("SITE", str(site.number)), edit[2] if len(edit) > 2 else edit[0]))
-    result, at = [], 0
-    for begin, _, _, insertion, end in sorted(edits):
-        result += [text[at:begin], insertion]
-        at = end
-    result.append(text[at:])
-    return "".join(result).replace("#pragma once\n", '#pragma once // mutants\n#include "simt/mutant.hpp"\n#line 2\n', 1).replace(
-        "#line 2", "#line %d" % (text[:text.index("#pragma once")].count("\n") + 2), 1)
+            order = (at, 1, width) if nth else (at, 2, -width)
+            edits.append((order, at, insertion.replace("SITE", str(site.number)), until[0] if until else at))
+    result, copied = [], 0
+    for _, begin, insertion, end in sorted(edits):
+        result += [text[copied:begin], insertion]
+        copied = end
+    return "".join([*result, text[copied:]])
