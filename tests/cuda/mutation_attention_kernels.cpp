@@ -70,8 +70,8 @@ std::string complaint(const std::string& what) {
   if (is("dk")) b.dk = nullptr, segments[0].keys = 0;
   if (is("dv")) b.dv = nullptr;
   if (is("shared keys")) segments[1].key_row = 3;
-  if (is("shared keys in disorder")) segments[0].key_row = 3, segments[1].key_row = 0;
-  if (is("disorder")) segments[0].key_row = 4, segments[1].key_row = 0;
+  if (is("shared keys in disorder")) segments[0].key_row = 3, segments[1].key_row = 0, segments[1].keys = 4;
+  if (is("disorder")) segments[0].key_row = 4, segments[1].key_row = 0, segments[1].keys = 4;
   if (is("no keys in between")) segments[0].keys = 0, segments[0].key_row = 6;
   try {
     cuda::detail::check_attend("attend", a);
