@@ -24,6 +24,7 @@ struct Case {
   std::size_t gap = 0;           ///< elements between rows of qkv
   bool to_rows = false;          ///< a kv_row for each token; else row t for token t
   bool gradients_wanted = true;  ///< of gains and biases
+  bool far_angles = false;       ///< up to 2^126
   int grid_limit = 0;            ///< blocks of a launch; 0: the device's
 
   std::size_t q_width() const { return heads * head_dim; }

@@ -213,21 +213,26 @@ std::string complaint(const std::string& what) {
   a.tokens = what == "tokens" ? -1 : 1;
   a.heads = a.kv_heads = 1;
   a.head_dim = what == "head_dim" ? 257 : 4;
+  if (what == "no head_dim") a.head_dim = 0;
   if (what == "heads") a.kv_heads = 0;
+  if (what == "no heads") a.heads = 0;
   if (what == "stride") a.qkv_stride = 11;
-  if (what == "gain") a.k_gain = nullptr;
-  if (what == "q") a.q = nullptr;
-  const Rotation<Pairs::halves> rotation{nullptr, what == "odd width" ? 3 : what == "frequencies" ? 4 : 0, 1.f};
-  constexpr auto form = norm_form(fixed<RMSNorm{}>);
-  try {
-    if (what == "dqkv")
-      prepare_heads_backward(on, form, rotation, b);
-    else
-      prepare_heads(on, form, rotation, a);
-  } catch (const Error& error) {
-    return error.what();
+  const int width = what == "odd width" ? 3 : what == "large width" ? 6 : what == "negative width" ? -2 : 0;
+  Rotation<Pairs::halves> rotation{nullptr, width, 1.f};
+  const auto forward = [&] { prepare_heads(on, norm_form(fixed<RMSNorm{}>), rotation, a); };
+  const auto centred = [&] { prepare_heads(on, norm_form(fixed<LayerNorm{}>), rotation, a); };
+  const auto backward = [&] { prepare_heads_backward(on, norm_form(fixed<RMSNorm{}>), rotation, b); };
+  if (what == "gain") return support::complaint_without(forward, a.q_gain, a.k_gain);
+  if (what == "bias") return support::complaint_without(centred, a.q_bias, a.k_bias);
+  if (what == "q") return support::complaint_without(forward, a.q, a.k, a.v);
+  if (what == "qkv") return support::complaint_without(forward, a.qkv);
+  if (what == "dqkv") return support::complaint_without(backward, b.dqkv, b.dq, b.dk, b.dv);
+  if (what == "backward tokens") a.tokens = -1;
+  if (what == "frequencies") {
+    rotation.width = 4;
+    return support::complaint_without(forward, rotation.frequencies, a.position);
   }
-  return "none";
+  return what == "backward tokens" ? support::complaint_of(backward) : support::complaint_of(forward);
 }
 
 void run_nothing() {

@@ -139,8 +139,9 @@ Inputs draw(Number number, const Case& c, std::uint64_t seed) {
   in.q_before = support::draw(Number::f32, random, {c.q_gain()});
   in.k_before = support::draw(Number::f32, random, {c.k_gain()});
   for (std::size_t i = 0; i < c.rotary_width / 2; ++i)
-    in.frequencies.push_back(
-        static_cast<float>(std::pow(500, -2 * static_cast<double>(i) / static_cast<double>(c.rotary_width))));
+    in.frequencies.push_back(static_cast<float>(
+        c.far_angles ? std::exp2(26.5 * static_cast<double>((i + seed) % 5))
+                     : std::pow(500, -2 * static_cast<double>(i) / static_cast<double>(c.rotary_width))));
   const std::int64_t rows = static_cast<std::int64_t>(c.cache_rows());
   for (std::int64_t token = 0; token < static_cast<std::int64_t>(c.tokens); ++token) {
     const auto largest = token % 3 == 0 ? std::size_t{1000000} : 50;
@@ -313,6 +314,24 @@ TEST_CASE("heads: many tokens, many heads, unaligned arrays, grids in pieces") {
                          .to_rows = true,
                          .grid_limit = 3});
 }
+TEST_CASE("heads: many heads, angles of every size") {
+  for (const char* kind : {"none", "rms", "layer", "tanh", "rms_one_plus", "rms_plain", "layer_plain"})
+    for (const bool adjacent : {false, true})
+      for (const Width width : {Width::head, Width::all_heads})
+        for (const std::size_t head_dim : {128u, 250u})
+          for (const bool after : {false, true}) {
+            if (adjacent && std::string(kind).find("_") != std::string::npos) continue;
+            check_both(kind, {.tokens = 4,
+                              .heads = 9,
+                              .kv_heads = 3,
+                              .head_dim = head_dim,
+                              .rotary_width = head_dim,
+                              .adjacent = adjacent,
+                              .width = width,
+                              .after = after,
+                              .far_angles = true});
+          }
+}
 TEST_CASE("heads: gradients that are not wanted") {
   for (const Width width : {Width::head, Width::all_heads})
     check_both("layer", {.tokens = 5,
@@ -346,6 +365,7 @@ TEST_CASE("heads: a thousand shapes") {
     c.to_rows = random.below(2) == 0;
     c.gradients_wanted = random.below(5) != 0;
     c.grid_limit = random.below(4) == 0 ? 1 + static_cast<int>(random.below(5)) : 0;
+    c.far_angles = random.below(4) == 0;
     check(kinds[random.below(c.adjacent ? 4 : 7)], random.below(2) ? Number::f32 : Number::bf16, c,
           static_cast<std::uint64_t>(i));
   }
@@ -395,10 +415,19 @@ TEST_CASE("heads: nothing to do, and wrong arguments") {
   heads::run_nothing();
   CHECK(heads::complaint("nothing") == "none");
   CHECK(heads::complaint("tokens") == "prepare_heads: tokens: expected 0 or more, got -1");
+  CHECK(heads::complaint("backward tokens") == "prepare_heads_backward: tokens: expected 0 or more, got -1");
   CHECK(heads::complaint("heads") == "prepare_heads: heads, kv_heads: expected 1 or more, got 1 and 0");
+  CHECK(heads::complaint("no heads") == "prepare_heads: heads, kv_heads: expected 1 or more, got 0 and 1");
+  CHECK(heads::complaint("no head_dim") == "prepare_heads: head_dim: expected 1 to 256, got 0");
   CHECK(heads::complaint("head_dim") == "prepare_heads: head_dim: expected 1 to 256, got 257");
   CHECK(heads::complaint("odd width") ==
         "prepare_heads: rotation.width: expected an even number up to head_dim, got 3");
+  CHECK(heads::complaint("large width") ==
+        "prepare_heads: rotation.width: expected an even number up to head_dim, got 6");
+  CHECK(heads::complaint("negative width") ==
+        "prepare_heads: rotation.width: expected an even number up to head_dim, got -2");
+  CHECK(heads::complaint("qkv") == "prepare_heads: qkv: expected an array, got null");
+  CHECK(heads::complaint("bias") == "prepare_heads: q_bias, k_bias: expected arrays, the norm has a bias, got null");
   CHECK(heads::complaint("stride") == "prepare_heads: qkv_stride: expected 0 or at least 12, got 11");
   CHECK(heads::complaint("frequencies") ==
         "prepare_heads: frequencies, position: expected arrays, heads turn, got null");
