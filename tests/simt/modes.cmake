@@ -101,3 +101,21 @@ function(typeformer_simt_mutation name)
             --build "${compile} && ${link}" --run "{work}/test" ${equivalent}
     LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} PROPERTIES ${arg_PROPERTIES})
 endfunction()
+
+# typeformer_simt_logic_mutation(<name> OPERATION <operation> SAMPLE <mutants> [TESTS <object library>] [LABELS ...] [TIMEOUT seconds])
+# A CTest that changes the logic of an operation's kernel files, as many mutants as SAMPLE says; see mutate_logic.py, which runs all
+# of them by hand. TESTS: the operation's tests without its kernels, where they are compiled already.
+function(typeformer_simt_logic_mutation name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPERATION;SAMPLE;TESTS;TIMEOUT" "LABELS")
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=" OR TYPEFORMER_TEST_PREFIX)
+    return()  # once, in the plain tree, is enough
+  endif()
+  set(objects "")
+  if(arg_TESTS)
+    set(objects --objects "$<JOIN:$<TARGET_OBJECTS:${arg_TESTS}>,:>:$<TARGET_OBJECTS:typeformer_test_main>")
+  endif()
+  typeformer_add_test(${name}
+    COMMAND ${CMAKE_COMMAND} -E env "CXX=${CMAKE_CXX_COMPILER}" $<TARGET_FILE:Python3::Interpreter> "${PROJECT_SOURCE_DIR}/tests/simt/mutate_logic.py"
+            ${arg_OPERATION} --plain --sample ${arg_SAMPLE} ${objects}
+    LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+endfunction()
