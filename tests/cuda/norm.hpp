@@ -30,7 +30,7 @@ Results run(const std::string& kind, support::Number number, const Case& c, cons
 /// What a wrong call says.
 std::string complaint_without(const std::string& what);
 std::string complaint_about_rows();
-std::string complaint_about_width();
+std::string complaint_about_width(int width);
 void run_nothing();
 
 }  // namespace norms

@@ -130,10 +130,10 @@ std::string complaint_about_rows() {
   a.width = 8;
   return support::complaint_of([&] { norm_rows(on, norm_form(fixed<RMSNorm{.eps = 1e-2f}>), a); });
 }
-std::string complaint_about_width() {
+std::string complaint_about_width(int width) {
   cuda::Device on;
   NormBackwardArgs<float> b;
-  b.rows = 1;
+  b.width = width;
   return support::complaint_of([&] { norm_rows_backward(on, norm_form(fixed<RMSNorm{.eps = 1e-2f}>), b); });
 }
 void run_nothing() {

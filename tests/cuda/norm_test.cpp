@@ -222,7 +222,10 @@ TEST_CASE("norm: nothing to do, and wrong arguments") {
   CHECK(norms::complaint_without("gain") == "norm_rows: gain: expected an array, the norm has a gain, got null");
   CHECK(norms::complaint_without("bias") == "norm_rows: bias: expected an array, the norm has a bias, got null");
   CHECK(norms::complaint_about_rows() == "norm_rows: rows: expected 0 or more, got -1");
-  CHECK(norms::complaint_about_width() == "norm_rows_backward: width: expected 1 or more, got 0");
+  CHECK(norms::complaint_about_width(0) == "norm_rows_backward: width: expected 1 or more, got 0");
+  CHECK(norms::complaint_about_width(1 << 29) == "none");
+  CHECK(norms::complaint_about_width((1 << 29) + 1) ==
+        "norm_rows_backward: width: expected at most 536870912, got 536870913");
   CHECK(norms::complaint_without("backward arrays") == "norm_rows_backward: x, dy, dx: expected arrays, got null");
   CHECK(norms::complaint_without("scale") == "norm_rows_backward: scale: expected the forward's scales, got null");
   CHECK(norms::complaint_without("mean") ==

@@ -58,7 +58,6 @@ inline std::size_t column_partials(std::int64_t rows, int width) {
 template <class Terms>
 void add_column_sums(Device& on, std::string_view operation, const Terms& terms, std::int64_t rows, int width,
                      float* to, float* partials) {
-  if (rows == 0) return;
   const ColumnPieces pieces(rows, width);
   const BlockShape block{dim3(column_threads)};
   launch(on, operation, sum_slabs<Terms>, pieces.items(), block, terms, pieces, partials);
