@@ -134,9 +134,9 @@ std::string complaint(const std::string& what) {
   a.rows = what == "rows" ? -1 : 2;
   a.width = what == "width" ? 0 : 4;
   a.x_stride = what == "stride" ? 7 : 0;
-  if (what == "in place" || what == "null backward") {
+  if (what == "in place" || what == "null backward" || what == "backward rows") {
     ActivateBackwardArgs<float> b;
-    b.rows = 2;
+    b.rows = what == "backward rows" ? -1 : 2;
     b.width = 4;
     b.x = b.dy = b.dx = &number;
     b.dx_stride = 16;

@@ -209,6 +209,7 @@ TEST_CASE("feedforward: the shapes of blocks") {
 TEST_CASE("feedforward: nothing to do, and wrong arguments") {
   feedforward::run_nothing();
   CHECK(feedforward::complaint("rows") == "activate: rows: expected 0 or more, got -1");
+  CHECK(feedforward::complaint("backward rows") == "activate_backward: rows: expected 0 or more, got -1");
   CHECK(feedforward::complaint("width") == "activate: width: expected 1 or more, got 0");
   CHECK(feedforward::complaint("stride") == "activate: x_stride: expected 0 or at least 8, got 7");
   CHECK(feedforward::complaint("null") == "activate: x, y: expected arrays, got null");
