@@ -87,6 +87,24 @@ TEST_CASE("attend: few queries behind a cache, rings") {
   p.grown = true;
   check_both(p);
 }
+TEST_CASE("attend and attend_backward: NaN of one sequence does not reach another") {
+  for (const Number number : {Number::f32, Number::bf16})
+    for (const std::size_t shift : {0u, 1u}) {
+      Problem p = problem({{3, -1}, {20, -1}}, 2, 1, 32);
+      p.shift = shift;
+      p.backward = true;
+      Drawn drawn = draw(number, p);
+      const Results expected = run(number, p, drawn.rows);
+      for (auto* rows : {&drawn.rows.q, &drawn.rows.d_o, &drawn.rows.k, &drawn.rows.v})
+        std::fill_n(rows->begin(), rows->size() / 23 * 3, NAN);
+      const Results ours = run(number, p, drawn.rows);
+      for (const auto member : {&Results::o, &Results::dq, &Results::dk, &Results::dv}) {
+        const auto rest = (ours.*member).size() / 23 * 3;
+        CHECK(std::equal((ours.*member).begin() + static_cast<std::ptrdiff_t>(rest), (ours.*member).end(),
+                         (expected.*member).begin() + static_cast<std::ptrdiff_t>(rest)));
+      }
+    }
+}
 TEST_CASE("attend: large scores") {
   for (const Problem& p : {problem({{80, -1}}, 1, 1, 32), problem({after_cache(4, 400)}, 4, 2, 32)})
     for (const Number number : {Number::f32, Number::bf16}) {

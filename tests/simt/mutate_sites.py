@@ -224,7 +224,9 @@ def statements(t, file):
     for i, word in enumerate(t.words):
         starts = t.words[i - 1] in (";", "{", "}", "else") or (
             t.words[i - 1] == ")" and t.words[t.partner[i - 1] - 1] in ("if", "for", "while"))
-        if i in t.constant or not starts or not (t.kinds[i] == "name" or word == "*") or word in NO_STATEMENTS:
+        if i in t.constant or not starts or word in NO_STATEMENTS:
+            continue
+        if not (t.kinds[i] == "name" or word == "*" and not t.spaced(i)):
             continue
         end = i
         while t.words[end] not in (";", "{", "}", ")"):
