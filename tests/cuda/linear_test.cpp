@@ -93,6 +93,7 @@ TEST_CASE("linear") {
   check({.rows = 6, .in = 10, .out = 12, .x_stride = 13, .y_stride = 20, .residual = true, .accumulate = true});
   check({.rows = 9, .in = 11, .out = 130, .shift = 1});
   check({.rows = 150, .in = 8, .out = 5, .bias = false, .residual = true});
+  check({.rows = 220, .in = 3, .out = 4});  // seven slabs of the bias' gradient
 }
 
 TEST_CASE("linear: a thousand shapes") {

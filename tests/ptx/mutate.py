@@ -43,7 +43,7 @@ def mutate(line, choose):
     number = re.search(r", (-?\d+);$", line)
     if number and luck < 0.5:
         return "immediate", line[:number.start(1)] + str(int(number.group(1)) + choose.choice((-1, 1))) + ";"
-    if re.match(r"\s*(sub|shl|shr|div|setp|selp|prmt|bfi)\.", line) and line.count(",") >= 2 and luck < 0.7:
+    if re.match(r"\s*(sub|shl|shr|div|setp\.(?!eq|ne)[a-z]+|selp|prmt|bfi)\.", line) and line.count(",") >= 2 and luck < 0.7:
         return "swapped operands", swap(line, 1, 2)
     if re.match(r"\s*(@!?%p\d+ )?(bra|ret)\b", line):
         return None
