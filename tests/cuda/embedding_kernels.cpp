@@ -78,7 +78,7 @@ std::string complaint(const std::string& what) {
   GatherBackwardArgs<float> b;
   float number = 0;
   a.tokens = b.tokens = what == "tokens" ? -1 : 1;
-  a.width = what == "width" ? 0 : 4;
+  a.width = what == "width" ? 0 : what == "large width" ? (1 << 29) + 1 : 4;
   b.width = 4;
   b.dtable = &number;
   if (what == "many") {
@@ -89,6 +89,10 @@ std::string complaint(const std::string& what) {
     return support::complaint_of([&] { gather_rows_backward(on, b); });
   }
   if (what == "backward") return support::complaint_without([&] { gather_rows_backward(on, b); }, b.dy, b.index);
+  if (what == "backward tokens") {
+    b.tokens = -1;
+    return support::complaint_of([&] { gather_rows_backward(on, b); });
+  }
   if (what == "null") return support::complaint_without([&] { gather_rows(on, a); }, a.y, a.table, a.index);
   return support::complaint_of([&] { gather_rows(on, a); });
 }

@@ -148,9 +148,18 @@ TEST_CASE("embedding: the shapes of blocks") {
       }
 }
 
+TEST_CASE("embedding: a block's list that is full but for all of a tile and one token less") {
+  // blocks of 128 threads look at 512 tokens at a time and list 2048
+  const Case c{.tokens = 2560, .width = 8, .rows = 2};
+  Inputs in = draw(Number::f32, Number::f32, c);
+  for (std::size_t t = 0; t < c.tokens; ++t) in.index[t] = t < 511 ? 1 : 0;
+  CHECK(embedding::run(Number::f32, Number::f32, c, in).dtable == judge<float>(c, in).dtable);
+}
 TEST_CASE("embedding: nothing to do, and wrong arguments") {
   embedding::run_nothing();
   CHECK(embedding::complaint("tokens") == "gather_rows: tokens: expected 0 or more, got -1");
+  CHECK(embedding::complaint("backward tokens") == "gather_rows_backward: tokens: expected 0 or more, got -1");
+  CHECK(embedding::complaint("large width") == "gather_rows: width: expected at most 536870912, got 536870913");
   CHECK(embedding::complaint("width") == "gather_rows: width: expected 1 or more, got 0");
   CHECK(embedding::complaint("null") == "gather_rows: y, table, index: expected arrays, got null");
   CHECK(embedding::complaint("many") == "gather_rows_backward: tokens: expected fewer than 2^31, got 2147483648");
