@@ -80,7 +80,6 @@ class Program:
     def __init__(self, operation, texts, sites, work, options):
         self.operation, self.texts, self.sites, self.work = operation, texts, sites, work
         self.compiler = os.environ.get("CXX", "g++").split()
-        self.includes = [f"-I{work}/overlay", *(f"-I{ROOT}/{folder}" for folder in ("include", "tests", "tests/cuda"))]
         self.options, self.dropped = options, []
         self.judge = options.objects.split(":") if options.objects else None
 
@@ -107,8 +106,11 @@ class Program:
         return [CUDA_TESTS / f"{name}.cpp", CUDA_TESTS / "mode_kernels.cpp"]
 
     def command(self, source, more, on_host):
-        rewritten = ["-DTYPEFORMER_CUDA_ON_HOST", "-include", f"{ROOT}/tests/simt/mutant.hpp"] if on_host else []
-        return [*self.compiler, "-std=c++20", "-O1", "-w", *more, *rewritten, *self.includes, "-c", str(source)]
+        options = [f"-I{ROOT}/{folder}" for folder in ("include", "tests", "tests/cuda")]
+        if on_host:
+            mutant = str(ROOT / "tests/simt/mutant.hpp")
+            options = ["-DTYPEFORMER_CUDA_ON_HOST", f"-I{self.work}/overlay", "-include", mutant, *options]
+        return [*self.compiler, "-std=c++20", "-O1", "-w", *more, *options, "-c", str(source)]
 
     def compile_kernels(self, name, more):
         """Objects, once the sites that do not compile are dropped."""
