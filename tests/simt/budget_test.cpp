@@ -17,6 +17,14 @@ __global__ void transposed(float* out) {
   __syncthreads();
   out[32 * blockIdx.x + threadIdx.x] = tile[32 * threadIdx.x];
 }
+/// A copy to every second word of shared memory.
+__global__ void spread(const float* in, float* out) {
+  TYPEFORMER_SHARED_ARRAY(float, words, 64);
+  simt::cp_async<4>(words + 2 * threadIdx.x, in + threadIdx.x, threadIdx.x < 16);
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  out[threadIdx.x] = words[2 * threadIdx.x];
+}
 template <class T>
 __global__ void two_barriers(T* out) {
   if (threadIdx.x < 32)
@@ -63,6 +71,20 @@ TEST_CASE("transactions of each kernel, over all its launches") {
   CHECK(shared.wavefront_ratio() > 1.9);
   CHECK(counting.kernels().size() == 2);
   CHECK_FALSE(counting.lines().empty());
+}
+
+TEST_CASE("an asynchronous copy is a load from global memory, of lanes that read, and a store to shared memory") {
+  const DeviceArray<float> in(std::vector<float>(32, 1.0f)), out(32);
+  const simt::CountMemory counting;
+  run(spread, {1, 32}, static_cast<const float*>(in.get()), out.get());
+  if (!simt::CountMemory::available) return;
+  const auto count = counting.kernel("spread");
+  CHECK(count.requests == 2);
+  CHECK(count.sectors == 2 + 4);
+  CHECK(count.ideal_sectors == 2 + 4);
+  CHECK(count.shared_requests == 2);
+  CHECK(count.wavefronts == 2 * 2);
+  CHECK(count.ideal_wavefronts == 2);
 }
 
 TEST_CASE("a fault names the kernel, the launch, the line, the block and the thread") {

@@ -79,7 +79,7 @@ class InstructionCounter {
   }
   /// Closes the instructions of a block.
   void end_block() {
-    for (auto& [origin, entry] : entries_) {
+    for (auto& [key, entry] : entries_) {
       for (auto& open : entry->open) {
         for (const WarpAccess& access : open) close(entry->count, access);
         open.clear();
@@ -91,7 +91,7 @@ class InstructionCounter {
 
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const auto& [origin, entry] : entries_) visit(origin, entry->count);
+    for (const auto& [key, entry] : entries_) visit(static_cast<std::uint32_t>(key >> 2), entry->count);
   }
 
  private:
@@ -100,8 +100,9 @@ class InstructionCounter {
     std::vector<WarpAccess> open[Block::max_threads / 32];
     std::uint32_t turn[Block::max_threads] = {};
   };
+  /// A copy from global to shared memory is one place, but a load and a store.
   Entry& at(std::uint32_t origin, std::size_t bytes, bool store, bool shared) {
-    auto& slot = entries_[origin];
+    auto& slot = entries_[std::uint64_t{origin} << 2 | (shared ? 2u : 0u) | (store ? 1u : 0u)];
     if (!slot) slot = std::make_unique<Entry>();
     slot->count.bytes = static_cast<unsigned>(bytes);
     slot->count.store = store;
@@ -117,7 +118,7 @@ class InstructionCounter {
     else
       count_sectors(count, access);
   }
-  std::unordered_map<std::uint32_t, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Entry>> entries_;
 };
 
 }  // namespace typeformer
