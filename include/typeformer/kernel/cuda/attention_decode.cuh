@@ -141,9 +141,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     const float total = lane_sum<4>(softmax.total[r]);
     const int row = Tile::row(r);
     if (row >= rows) continue;
-    TYPEFORMER_UNROLL
-    for (int c = 0; c < Tile::thread_channels; ++c)
-      if (Tile::channel(c) < a.head_dim) task.sums[(result + row) * a.head_dim + Tile::channel(c)] = sums.at(r, c);
+    Tile::store_sums(task.sums + (result + row) * a.head_dim, sums, r, a.head_dim, task.vectors);
     if (lane_index() % 4 == 0) {
       task.highest[result + row] = softmax.highest[r];
       task.totals[result + row] = total;

@@ -122,6 +122,10 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
       }
     }
   }
+  /// Writes the row as it is, as floats; `vectors` as above.
+  static __device__ __forceinline__ void store_sums(float* to, const Sums& sums, int r, int head_dim, bool vectors) {
+    store_row(to, sums, r, 1.f, head_dim, vectors);
+  }
 
  private:
   static __device__ __forceinline__ void add_row(Sums& sums, const float (&weights)[thread_rows][4], int j,
@@ -216,6 +220,19 @@ struct TensorCoreTile : TileShape<depth_, rows_, columns_, 2> {
       } else {
         if (first < head_dim) to[first] = simt::narrow<T>(low);
         if (first + 1 < head_dim) to[first + 1] = simt::narrow<T>(high);
+      }
+    }
+  }
+  static __device__ __forceinline__ void store_sums(float* to, const Sums& sums, int r, int head_dim, bool vectors) {
+    TYPEFORMER_UNROLL
+    for (int c = 0; c < thread_channels; c += 2) {
+      const int first = channel(c);
+      const float low = sums.blocks[c / 2][2 * r], high = sums.blocks[c / 2][2 * r + 1];
+      if (vectors && first < head_dim) {
+        simt::store_vector(to + first, make_float2(low, high));
+      } else {
+        if (first < head_dim) to[first] = low;
+        if (first + 1 < head_dim) to[first + 1] = high;
       }
     }
   }
