@@ -182,15 +182,15 @@ def judge(operation, options):
     """{(file, line, marked line): verdict} of an operation's mutants; exits where there is no program."""
     work = options.work / operation
     work.mkdir(parents=True, exist_ok=True)
-    texts = {file: (ROOT / "include" / path_of(file)).read_text() for file in OPERATIONS[operation]["files"]}
+    files = [file for file in OPERATIONS[operation]["files"] if not options.only or file in options.only]
+    texts = {file: (ROOT / "include" / path_of(file)).read_text() for file in files}
     sites = []
     for file, text in texts.items():
         sites += mutate_sites.find(text, file, len(sites))
     if options.show:
         for site in sites:
             for variant in site.variants:
-                if not options.only or site.file in options.only:
-                    print(f"{site.file}:{site.line}: {site.marked(variant)}")
+                print(f"{site.file}:{site.line}: {site.marked(variant)}")
         return {}
     program = Program(operation, texts, sites, work, options)
     plain = program.build("plain", [])
@@ -204,7 +204,6 @@ def judge(operation, options):
         print(f"  not mutable: {site.file}:{site.line}: {site.marked(min(site.variants))}", file=sys.stderr)
     reached = {int(line) for line in reached_file.read_text().split()}
     todo = [(site, variant) for site in program.sites for variant in site.variants]
-    todo = [mutant for mutant in todo if not options.only or mutant[0].file in options.only]
     of = f"{len(todo)} mutants"
     if options.sample and options.sample < len(todo):
         chosen = random.Random(options.seed).sample(range(len(todo)), options.sample)
