@@ -255,7 +255,7 @@ def report(verdicts, options):
         errors += wrong and file in complete
         counts.setdefault(file, []).append(verdict)
         if wrong or verdict == "unreached" or verdict == ORDER[1] and not rules:
-            print(f"{file}:{line}: {marked}: {verdict.upper()}{' although explained' if rules else ''}")
+            print(f"{file}:{line}: {marked}: {verdict.upper()}{' although explained' if rules and wrong else ''}")
     if not options.sample and not options.only:
         for file in complete:
             for rule in known[file]:
