@@ -251,7 +251,7 @@ def report(verdicts, options):
         if rules and verdict == "survived" and (options.plain or not by_sanitizer):
             verdict = "explained"
         killed = verdict in ("killed", "killed by AddressSanitizer")
-        wrong = killed and not by_sanitizer if rules else verdict == "survived"
+        wrong = verdict == "survived" or killed and bool(rules) and not by_sanitizer
         errors += wrong and file in complete
         counts.setdefault(file, []).append(verdict)
         if wrong or verdict == "unreached" or verdict == ORDER[1] and not rules:
