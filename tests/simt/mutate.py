@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Deletes every synchronization of a kernel file, one at a time, and asks whether the tests notice.
+"""Deletes every synchronization of a kernel file, one at a time, and asks whether the tests notice. Its logic: mutate_logic.py.
 
     mutate.py --root include --source typeformer/kernel/cuda/norm.cuh \\
               --build 'g++ -std=c++20 ... -I{overlay} -Iinclude -c norm_test.cpp -o {work}/t.o && g++ {work}/t.o runtime.o -o {work}/t' \\
