@@ -26,11 +26,14 @@ if [[ -z $nvcc && $require_nvcc == 1 ]]; then
   nvcc=$(cmake/fetch_nvcc.sh)/bin/nvcc || { echo "tests/run.sh: nvcc is required; none in PATH, /usr/local/cuda or PyPI" >&2; exit 1; }
 fi
 cuda=OFF
+nvdisasm=
 if [[ -n $nvcc ]]; then
   cuda=ON
   export CUDACXX=$nvcc
+  nvdisasm=$(command -v nvdisasm || ls "${nvcc%nvcc}nvdisasm" 2>/dev/null || cmake/fetch_nvdisasm.sh || true)
+  [[ -n $nvdisasm || $require_nvcc == 0 ]] || { echo "tests/run.sh: nvdisasm is required; none in PATH, beside nvcc or on PyPI" >&2; exit 1; }
 fi
-echo "nvcc: ${nvcc:-none}"
+echo "nvcc: ${nvcc:-none}, nvdisasm: ${nvdisasm:-none}"
 
 model=$(examples/fetch_smollm2.sh)
 
@@ -41,7 +44,8 @@ fi
 # What clang++ builds and runs besides: folders of tests/ ('.' is tests/ itself) that together instantiate every chapter once.
 clang_folders='.;headers;core;policy;kernel;report;train'
 cmake --preset ci-clang "${launcher[@]}" -DTYPEFORMER_SMOLLM2="$model" -DTYPEFORMER_TEST_FOLDERS="$clang_folders" --log-level=WARNING
-cmake --preset ci "${launcher[@]}" -DTYPEFORMER_SMOLLM2="$model" -DTYPEFORMER_CUDA=$cuda -DTYPEFORMER_SECOND_TREE="$root/build/ci-clang"
+cmake --preset ci "${launcher[@]}" -DTYPEFORMER_SMOLLM2="$model" -DTYPEFORMER_CUDA=$cuda -DTYPEFORMER_NVDISASM="$nvdisasm" \
+  -DTYPEFORMER_SECOND_TREE="$root/build/ci-clang"
 
 # A program that does not build is a test that does not run: CTest counts it, and everything else is still tested.
 built=0
