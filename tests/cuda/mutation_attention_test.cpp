@@ -113,6 +113,22 @@ TEST_CASE("attend: large scores") {
                        400);
     }
 }
+TEST_CASE("attend and attend_backward: some queries see keys, others of their tile see none") {
+  check_both(masked(problem({{.queries = 2, .keys = 100, .first_position = 248}}, 4, 2, 32), "window", 150));
+  check_gradients(masked(problem({{.queries = 40, .keys = 100, .first_position = 230}}, 2, 1, 32), "window", 150));
+}
+TEST_CASE("attend: scores far below zero") {
+  for (const Problem& p : {problem({{80, -1}}, 1, 1, 32), problem({after_cache(4, 400)}, 4, 2, 32)})
+    for (const Number number : {Number::f32, Number::bf16}) {
+      Drawn drawn = draw(number, p, 8);
+      for (double& x : drawn.rows.q) x = std::fabs(x);
+      for (auto* keys : {&drawn.k, &drawn.rows.k})
+        for (double& x : *keys) x = -std::fabs(x);
+      const Results expected = judge<double>(p, drawn), ours = run(number, p, drawn.rows);
+      support::compare(number, "o", expected.o, judge<float>(p, drawn).o, ours.o, 400);
+      check_lse(number, expected.lse, ours.lse);
+    }
+}
 TEST_CASE("attend: keys that no query sees are not read") {
   for (const Number number : {Number::f32, Number::bf16})
     for (const int queries : {2, 40}) {
