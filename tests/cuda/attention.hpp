@@ -27,6 +27,7 @@ struct Problem {
   std::size_t shift = 0;                                     ///< of all arrays from an aligned address
   int grid_limit = 0;
   bool backward = false;
+  bool keeps_lse = true;       ///< for the backward; results.lse is NaN otherwise
   bool grown = false;          ///< sequences grew behind the host's back, as when a graph is launched again
   bool table_gradient = true;  ///< wanted, when there is a table
 };

@@ -81,7 +81,7 @@ Results run_form(typeformer::cuda::Device& on, const Mask& mask, const Score& sc
   a.q = arrays.q.data();
   a.k = arrays.k.data();
   a.v = arrays.v.data();
-  a.lse = arrays.lse.data();
+  a.lse = p.keeps_lse ? arrays.lse.data() : nullptr;
   a.segments = arrays.segments.data();
   a.host_segments = arrays.host_segments.data();
   a.segment_count = static_cast<int>(arrays.host_segments.size());
