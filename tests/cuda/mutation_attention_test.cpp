@@ -117,6 +117,10 @@ TEST_CASE("attend and attend_backward: some queries see keys, others of their ti
   check_both(masked(problem({{.queries = 2, .keys = 100, .first_position = 248}}, 4, 2, 32), "window", 150));
   check_gradients(masked(problem({{.queries = 40, .keys = 100, .first_position = 230}}, 2, 1, 32), "window", 150));
 }
+TEST_CASE("attend and attend_backward: queries behind all keys") {
+  for (const int queries : {2, 40})
+    check_gradients(problem({{.queries = queries, .keys = 50, .first_position = 100}}, 4, 2, 32));
+}
 TEST_CASE("attend: scores far below zero") {
   for (const Problem& p : {problem({{80, -1}}, 1, 1, 32), problem({after_cache(4, 400)}, 4, 2, 32)})
     for (const Number number : {Number::f32, Number::bf16}) {
