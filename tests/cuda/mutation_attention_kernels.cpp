@@ -45,6 +45,7 @@ std::string complaint(const std::string& what) {
   if (is("kv_heads")) a.kv_heads = 0;
   if (is("groups")) a.kv_heads = 2, a.heads = 3;
   if (is("head_dim")) a.head_dim = 0;
+  if (is("smallest head_dim")) a.head_dim = 1;
   if (is("large head_dim")) a.head_dim = 257;
   if (is("segments")) a.segments = nullptr;
   if (is("host_segments")) a.host_segments = nullptr, a.segment_count = -1;

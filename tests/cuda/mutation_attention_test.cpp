@@ -27,7 +27,8 @@ void check_gradients(Problem p) {
 }
 
 TEST_CASE("attend: wrong arguments are named") {
-  for (const char* good : {"", "no segments", "nothing to query", "no keys", "disorder", "no keys in between"})
+  for (const char* good :
+       {"", "smallest head_dim", "no segments", "nothing to query", "no keys", "disorder", "no keys in between"})
     CHECK(complaint(good) == "none");
   for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
   for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
@@ -44,7 +45,7 @@ TEST_CASE("attend: wrong arguments are named") {
     CHECK(complaint(keys) == "attend_backward: segments");
 }
 TEST_CASE("attend and attend_backward: a few") {
-  check_gradients(problem({{3, -1}, {0, 0}, {40, -1}}, 2, 1, 12));
+  check_gradients(problem({{3, -1}, {0, 0}, {1, -1}, {40, -1}}, 2, 1, 12));
   check_gradients(with_table({{5, 24}, {3, -1}}, 2, 1));
 }
 TEST_CASE("attend and attend_backward: lengths around the tiles, groups") {
