@@ -168,7 +168,7 @@ class Launcher {
         for (int part = 0; part <= halves; ++part) {
           const double x = number_in(a, halves, part), y = number_in(b, halves, part);
           if (std::isfinite(x)) largest = std::fmax(largest, std::fabs(x));
-          if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+          if (x == y || (!std::isfinite(x) && !std::isfinite(y))) continue;  // overflows: contraction makes NaN of some
           difference = std::isnan(x - y) ? INFINITY : std::fmax(difference, std::fabs(x - y));
         }
       }
