@@ -57,6 +57,10 @@ std::string complaint(const std::string& what) {
   if (is("key_row")) segments[1].key_row = -1;
   if (is("first_position")) segments[1].first_position = -1;
   if (is("negative ring")) segments[1].ring = -1;
+  if (is("longest")) segments[1].keys = 1 << 30, segments[1].first_position = (1 << 30) - 1;
+  if (is("too many keys")) segments[1].keys = (1 << 30) + 1;
+  if (is("too far")) segments[1].first_position = 1 << 30;
+  if (is("wide")) a.heads = a.kv_heads = 1 << 27;
   if (is("q")) a.q = nullptr;
   if (is("o")) a.o = nullptr;
   if (is("k")) a.k = nullptr;

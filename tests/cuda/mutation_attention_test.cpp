@@ -27,14 +27,16 @@ void check_gradients(Problem p) {
 }
 
 TEST_CASE("attend: wrong arguments are named") {
-  for (const char* good :
-       {"", "smallest head_dim", "no segments", "nothing to query", "no keys", "disorder", "no keys in between"})
+  for (const char* good : {"", "smallest head_dim", "no segments", "nothing to query", "no keys", "disorder",
+                           "no keys in between", "longest"})
     CHECK(complaint(good) == "none");
   for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
   for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
   for (const char* list : {"segments", "host_segments"}) CHECK(complaint(list) == "attend: segments, host_segments");
+  CHECK(complaint("wide") == "attend: heads, head_dim");
   CHECK(complaint("kv_stride") == "attend: kv_stride");
-  for (const char* number : {"queries", "keys", "query_row", "key_row", "first_position", "negative ring"})
+  for (const char* number :
+       {"queries", "keys", "query_row", "key_row", "first_position", "negative ring", "too many keys", "too far"})
     CHECK(complaint(number) == "attend: segment 1");
   for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
   for (const char* array : {"k", "v"}) CHECK(complaint(array) == "attend: k, v");
