@@ -65,6 +65,8 @@ std::string complaint(const std::string& what) {
   if (is("o")) a.o = nullptr;
   if (is("k")) a.k = nullptr;
   if (is("v")) a.v = nullptr;
+  if (is("k of the first")) a.k = nullptr, segments[1].keys = 0;
+  if (is("keys alone")) a.k = a.v = nullptr, segments[0].queries = segments[1].queries = 0;
   if (is("nothing to query"))
     a.q = b.d_o = nullptr, a.o = b.dq = nullptr, a.lse = nullptr, segments[0].queries = segments[1].queries = 0;
   if (is("no keys")) a.k = a.v = nullptr, b.dk = b.dv = nullptr, segments[0].keys = segments[1].keys = 0;

@@ -28,7 +28,7 @@ void check_gradients(Problem p) {
 
 TEST_CASE("attend: wrong arguments are named") {
   for (const char* good : {"", "smallest head_dim", "no segments", "nothing to query", "no keys", "disorder",
-                           "no keys in between", "longest"})
+                           "no keys in between", "longest", "keys alone"})
     CHECK(complaint(good) == "none");
   for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
   for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
@@ -39,7 +39,7 @@ TEST_CASE("attend: wrong arguments are named") {
        {"queries", "keys", "query_row", "key_row", "first_position", "negative ring", "too many keys", "too far"})
     CHECK(complaint(number) == "attend: segment 1");
   for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
-  for (const char* array : {"k", "v"}) CHECK(complaint(array) == "attend: k, v");
+  for (const char* array : {"k", "v", "k of the first"}) CHECK(complaint(array) == "attend: k, v");
   CHECK(complaint("ring") == "attend_backward: segment 0");
   for (const char* array : {"dq", "d_o", "lse"}) CHECK(complaint(array) == "attend_backward: dq, do, lse");
   for (const char* array : {"dk", "dv"}) CHECK(complaint(array) == "attend_backward: dk, dv");
