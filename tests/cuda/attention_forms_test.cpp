@@ -63,7 +63,7 @@ TEST_CASE("decode: every form, in a ring and not, aligned and not") {
   for_forms([](const Form& form, int head_dim, Number number) {
     for (const int ring : {0, 900}) {  // seven splits
       Problem p =
-          problem({{.queries = 2, .keys = 800, .first_position = 798, .ring = ring, .prefix = 750}}, 4, 2, head_dim);
+          problem({{.queries = 5, .keys = 800, .first_position = 795, .ring = ring, .prefix = 750}}, 4, 2, head_dim);
       set_policies(p, form, form.mask == std::string("chunked") ? 900 : 790);
       check(number, p, false);
     }
