@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes bounds.md: what each operation must take at least, beside the best published figures for the same operation.
 
-    bounds.py --operations PROGRAM --registers FILE > bounds.md
+    bounds.py --operations PROGRAM --registers FILE --memory FILE > bounds.md
 
-PROGRAM is operations.cpp's, compiled for the host or a GPU; `--bounds` makes it print bytes and FLOPs without running
-anything. FILE is registers.txt of tests/cuda/nvcc.py. Nothing in the table is a measurement of this library.
+PROGRAM is operations.cpp's, compiled for the host or a GPU; `--bounds` makes it print bytes and FLOPs without running anything.
+The files are registers.txt of tests/cuda/nvcc.py and what the test cuda_memory_budget_racecheck prints. Nothing in the table is
+a measurement of this library's speed.
 """
 import argparse
 import json
@@ -53,24 +54,38 @@ def registers(lines, pattern):
     return f"{found[0][0]}" if found else "—"
 
 
+def counters(lines, kernels):
+    """Sectors for each request (ideally) and conflicts between banks, of each kernel, in bf16 where it has that."""
+    found = {}
+    for line in lines:
+        if match := re.match(r"(f32|bf16) +(\w+) +([\d.]+) sectors for each request, ideally +([\d.]+); ([\d.]+) conflicts", line):
+            found[match.group(2)] = match.groups()[2:]
+    names = [name for name in kernels.split(", ") if name in found]
+    return "; ".join(f"{float(actual):g} ({float(ideal):g})" for actual, ideal, _ in map(found.get, names)) or "—", \
+        "; ".join(f"{float(conflicts):g}" for _, _, conflicts in map(found.get, names)) or "—"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", required=True)
     parser.add_argument("--registers", required=True, type=pathlib.Path)
+    parser.add_argument("--memory", required=True, type=pathlib.Path)
     options = parser.parse_args()
-    lines = options.registers.read_text().splitlines()
+    lines, memory = options.registers.read_text().splitlines(), options.memory.read_text().splitlines()
     printed = subprocess.run([options.operations, "--bounds"], stdout=subprocess.PIPE, text=True, check=True).stdout
     print("# Bound, not measured\n\n"
           "What each operation must read, write and compute for one layer of Llama 3.1 8B (4096 tokens; decode: 8 sequences of 8192\n"
           "positions; bf16), and the time that this takes at least on an H100 (3.35 TB/s, 989 TFLOP/s) and an A100 (2.04 TB/s, 312 TFLOP/s):\n"
           "bound = max(bytes / bandwidth, FLOPs / peak). No kernel of this library has been timed for it. Registers are ptxas' for sm_90.\n"
-          "Published figures are other libraries', on the hardware named. Made by `benchmarks/gpu/bounds.py`.\n")
-    print("| operation | kernels | registers | MB | GFLOP | H100 µs at least | A100 µs at least | limit | best published figure | source |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+          "Sectors of global memory for each request (in brackets: of 32 bytes fully used) and conflicts between banks of shared memory\n"
+          "for each request are counted on the host, kernel by kernel. Published figures are other libraries', on the hardware named. Made by `benchmarks/gpu/bounds.py`.\n")
+    print("| operation | kernels | registers | sectors | conflicts | MB | GFLOP | H100 µs at least | A100 µs at least | limit | best published figure | source |")
+    print("|" + "---|" * 12)
     for row in map(json.loads, printed.splitlines()):
         kernels, pattern, figure, source = PUBLISHED[row["name"]]
         limit = "arithmetic" if row["flops"] / (PEAK_TFLOPS * 1e6) >= row["bound_us_H100"] * 0.999 else "memory"
-        print(f"| {row['name'].replace('_', ' ')} | {kernels} | {registers(lines, pattern)} | {row['bytes'] / 1e6:.1f} | {row['flops'] / 1e9:.1f} "
+        sectors, conflicts = counters(memory, kernels)
+        print(f"| {row['name'].replace('_', ' ')} | {kernels} | {registers(lines, pattern)} | {sectors} | {conflicts} | {row['bytes'] / 1e6:.1f} | {row['flops'] / 1e9:.1f} "
               f"| {row['bound_us_H100']:.1f} | {row['bound_us_A100']:.1f} | {limit} | {figure} | {source or '—'} |")
 
 

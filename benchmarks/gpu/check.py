@@ -20,7 +20,7 @@ LIMIT = 480  # seconds for everything
 OPERATIONS = ("norm", "linear", "device", "embedding", "feedforward", "elementwise", "loss", "sampling", "heads")
 PROGRAMS = {name: ([f"{name}_kernels.cpp", "mode_kernels.cpp"], [f"{name}_test.cpp"]) for name in OPERATIONS}
 PROGRAMS["attention"] = (["attention_f32_kernels.cpp", "attention_bf16_kernels.cpp", "mode_kernels.cpp"],
-                         ["attention_test.cpp", "attention_decode_test.cpp"])
+                         ["attention_test.cpp", *sorted(path.name for path in CUDA_TESTS.glob("attention_*_test.cpp"))])
 for family in ("llama", "gemma3", "t5"):
     PROGRAMS[f"model_{family}"] = ([f"model_{family}_kernels.cpp"], [f"model_{family}_test.cpp"])
 SANITIZED = ("norm", "heads", "loss")  # by compute-sanitizer
