@@ -32,6 +32,10 @@ std::string complaint(const std::string& what) {
   try {
     if (what == "ring" || what == "shared keys")
       attend_backward(on, Causal{}, score, b);
+    else if (what == "head_dim of the type")
+      attend(on, Causal{}, score, AttendArgsOf<bf16, 9>{a});
+    else if (what == "head_dim of the type, backward")
+      attend_backward(on, Causal{}, score, AttendBackwardArgsOf<bf16, 9>{b});
     else
       attend(on, Causal{}, score, a);
   } catch (const Error& error) {

@@ -228,6 +228,10 @@ TEST_CASE("attend: wrong arguments are named") {
   CHECK(attention::complaint("heads") ==
         "attend: heads, kv_heads: expected heads to be a multiple of kv_heads, got 3 and 2");
   CHECK(attention::complaint("head_dim") == "attend: head_dim: expected 1 to 256, got 257");
+  CHECK(attention::complaint("head_dim of the type") ==
+        "attend: head_dim: expected 9, as the type of the arguments says, got 8");
+  CHECK(attention::complaint("head_dim of the type, backward") ==
+        "attend_backward: head_dim: expected 9, as the type of the arguments says, got 8");
   CHECK(attention::complaint("ring") == "attend_backward: segment 0: expected no ring, got 4 slots");
   CHECK(attention::complaint("shared keys") ==
         "attend_backward: segments: expected keys of their own for each, got two that share key row 3");
