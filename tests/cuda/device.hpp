@@ -32,8 +32,10 @@ std::string callers_memory();
 std::string kept_memory();
 
 /// What goes wrong when operations are recorded and replayed: with other numbers in the same memory, another key, more
-/// scratch memory in between, a list that was forgotten meanwhile, and work that fails while it is recorded.
+/// scratch memory in between, lists that were forgotten before and after, and work that fails while it is recorded.
 std::string replayed();
+/// What goes wrong when the caller captures the stream: what can't be captured is refused, all else is in the graph.
+std::string captured_by_the_caller();
 
 /// What goes wrong when a device of the second GPU works while the first one is current, and is destroyed then; "one
 /// GPU" on a machine with one.

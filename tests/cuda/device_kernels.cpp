@@ -216,12 +216,16 @@ std::string replayed() {
       wrong += std::string(what) + ", ";
   };
   run(1, 7, 1, "first");
+  const auto other_lists = [&on] {
+    for (char i = 0; i < 40; ++i) on.list(std::as_bytes(std::span(&i, 1)), "test");
+  };
+  other_lists();
   run(2, 7, 2, "recorded");
   if (!recording) wrong += "no recording, ";
   run(3, 7, 2, "replayed");
   run(1, 8, 3, "another key");
   run(2, 8, 4, "recorded again");
-  for (char i = 0; i < 40; ++i) on.list(std::as_bytes(std::span(&i, 1)), "test");
+  other_lists();
   run(1, 8, 4, "replayed with a forgotten list");
   on.scratch<float>(std::size_t{1} << 20, "test");
   run(2, 8, 5, "with other scratch memory");
@@ -235,6 +239,52 @@ std::string replayed() {
   run(3, 8, 6, "after a failure");
   run(1, 8, 7, "recorded after a failure");
   run(2, 8, 7, "replayed after a failure");
+  return wrong;
+}
+
+std::string captured_by_the_caller() {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t captured = nullptr;
+  std::string wrong;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return "no stream";
+  {
+    cuda::Device on({.stream = stream});
+    support::Array<float> x(on, std::vector<double>(64, 3.)), y(on, 64);
+    const auto complaint = [&](const auto& call) -> std::string {
+      (void)cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+      std::string text = "none";
+      try {
+        call();
+      } catch (const Error& error) {
+        text = error.what();
+      }
+      if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) text += ", and the capture failed";
+      if (text != "none" && graph) (void)cudaGraphDestroy(std::exchange(graph, nullptr));
+      return text;
+    };
+    const std::string no_capture =
+        ": stream: expected no capture: run the same operations once before, got a capture of the stream";
+    float number = 0;
+    if (complaint([&] { on.upload(x.data(), &number, sizeof number); }) != "cuda::Device::upload" + no_capture)
+      wrong += "upload, ";
+    if (complaint([&] { on.download(&number, x.data(), sizeof number); }) != "cuda::Device::download" + no_capture)
+      wrong += "download, ";
+    if (complaint([&] { on.scratch<float>(64, "some operation"); }) != "some operation" + no_capture)
+      wrong += "scratch, ";
+    on.scratch<float>(64, "some operation");
+    const auto sum = [&] {
+      on.scratch<float>(64, "some operation");
+      add(on, AddArgs<float>{.y = y.data(), .a = x.data(), .b = x.data(), .count = 64});
+    };
+    if (complaint(sum) != "none") wrong += "an operation whose memory is there, ";
+    if (cudaGraphInstantiate(&captured, graph, 0) != cudaSuccess || cudaGraphLaunch(captured, stream) != cudaSuccess)
+      wrong += "the graph, ";
+    if (y.download() != std::vector<double>(64, 6.)) wrong += "its result, ";
+    if (captured) (void)cudaGraphExecDestroy(captured);
+    if (graph) (void)cudaGraphDestroy(graph);
+  }
+  (void)cudaStreamDestroy(stream);
   return wrong;
 }
 

@@ -53,6 +53,11 @@ TEST_CASE("device: recorded operations run again on what lies in the memory then
   CHECK_MESSAGE(wrong.empty(), wrong);
 }
 
+TEST_CASE("device: the caller captures its stream") {
+  const std::string wrong = device::captured_by_the_caller();
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
+
 TEST_CASE("device: its GPU is the one it was made on, whatever is current later") {
   const std::string wrong = device::with_another_gpu_current();
   CHECK_MESSAGE((wrong.empty() || wrong == "one GPU"), wrong);

@@ -1,7 +1,7 @@
-// Every kernel of the CUDA device that a model's forms can ask for, for nvcc: tests/cuda/nvcc.py reads ptxas' report.
-// All head_dims with the plainest form; all masks and scores with head_dim 64. FORMS chooses a part, so that parts can
-// be compiled side by side: 1 norms and column sums, 2 attention on float, 3 attention on bf16, 4 tables, activations,
-// arrays, losses and sampling, 5 queries and keys, 6 attention by splits.
+// Kernels of the CUDA device for nvcc: tests/cuda/nvcc.py reads ptxas' report. All head_dims with the plainest form,
+// all masks and scores with head_dim 64, and what published models have besides: Gemma 2 and 3 (256), T5 (64). FORMS
+// chooses a part, so that parts can be compiled side by side: 1 norms and column sums, 2 attention on float, 3
+// attention on bf16, 4 tables, activations, arrays, losses and sampling, 5 queries and keys, 6 attention by splits.
 #include "typeformer/cuda.cuh"
 
 namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
@@ -22,14 +22,20 @@ using Table = ScoreForm<false, TableBiasForm>;
                                                 Mask, Score, T>(std::int64_t, Mask, Score, AttendBackwardTask<T>);
 #define ATTENTION(T, depth, Mask, Score) \
   FORWARD(T, depth, Mask, Score) QUERIES(T, depth, Mask, Score) KEYS(T, depth, both, Mask, Score)
+#define WIDE_ATTENTION(T, Mask, Score) \
+  FORWARD(T, 256, Mask, Score)         \
+  QUERIES(T, 256, Mask, Score)         \
+  KEYS(T, 256, keys, Mask, Score)      \
+  KEYS(T, 256, values, Mask, Score)
 #define ALL_ATTENTION(T)                   \
   ATTENTION(T, 32, Causal, Plain)          \
   ATTENTION(T, 64, Causal, Plain)          \
   ATTENTION(T, 128, Causal, Plain)         \
-  FORWARD(T, 256, Causal, Plain)           \
-  QUERIES(T, 256, Causal, Plain)           \
-  KEYS(T, 256, keys, Causal, Plain)        \
-  KEYS(T, 256, values, Causal, Plain)      \
+  WIDE_ATTENTION(T, Causal, Plain)         \
+  WIDE_ATTENTION(T, SlidingWindow, Plain)  \
+  WIDE_ATTENTION(T, SlidingWindow, Capped) \
+  WIDE_ATTENTION(T, Causal, Capped)        \
+  ATTENTION(T, 64, Bidirectional, Table)   \
   ATTENTION(T, 64, Bidirectional, Plain)   \
   ATTENTION(T, 64, SlidingWindow, Plain)   \
   ATTENTION(T, 64, Chunked, Plain)         \
@@ -43,20 +49,25 @@ using Table = ScoreForm<false, TableBiasForm>;
 #define SPLITS(T, depth, Mask, Score)                                                                            \
   template __global__ void attend_split<DecodeTileOf<T, depth>::type, Mask, Score, T>(std::int64_t, Mask, Score, \
                                                                                       DecodeTask<T>);
-#define ALL_SPLITS(T)                                                                             \
-  SPLITS(T, 32, Causal, Plain)                                                                    \
-  SPLITS(T, 64, Causal, Plain)                                                                    \
-  SPLITS(T, 128, Causal, Plain)                                                                   \
-  SPLITS(T, 256, Causal, Plain)                                                                   \
-  SPLITS(T, 64, Bidirectional, Plain)                                                             \
-  SPLITS(T, 64, Chunked, Plain)                                                                   \
-  SPLITS(T, 64, PrefixCausal, Plain)                                                              \
-  SPLITS(T, 64, SlidingWindow, Capped)                                                            \
-  SPLITS(T, 64, Causal, Alibi)                                                                    \
-  SPLITS(T, 128, Causal, Table)                                                                   \
-  SPLITS(T, 256, SlidingWindow, Capped)                                                           \
-  template __global__ void combine_splits<Causal, T>(std::int64_t, Causal, DecodeTask<T>, int);   \
-  template __global__ void combine_splits<Chunked, T>(std::int64_t, Chunked, DecodeTask<T>, int); \
+#define ALL_SPLITS(T)                                                                                         \
+  SPLITS(T, 32, Causal, Plain)                                                                                \
+  SPLITS(T, 64, Causal, Plain)                                                                                \
+  SPLITS(T, 128, Causal, Plain)                                                                               \
+  SPLITS(T, 256, Causal, Plain)                                                                               \
+  SPLITS(T, 64, Bidirectional, Plain)                                                                         \
+  SPLITS(T, 64, Chunked, Plain)                                                                               \
+  SPLITS(T, 64, PrefixCausal, Plain)                                                                          \
+  SPLITS(T, 64, SlidingWindow, Capped)                                                                        \
+  SPLITS(T, 64, Causal, Alibi)                                                                                \
+  SPLITS(T, 128, Causal, Table)                                                                               \
+  SPLITS(T, 256, SlidingWindow, Plain)                                                                        \
+  SPLITS(T, 256, SlidingWindow, Capped)                                                                       \
+  SPLITS(T, 64, Causal, Table)                                                                                \
+  SPLITS(T, 64, Bidirectional, Table)                                                                         \
+  template __global__ void combine_splits<Bidirectional, T>(std::int64_t, Bidirectional, DecodeTask<T>, int); \
+  template __global__ void combine_splits<PrefixCausal, T>(std::int64_t, PrefixCausal, DecodeTask<T>, int);   \
+  template __global__ void combine_splits<Causal, T>(std::int64_t, Causal, DecodeTask<T>, int);               \
+  template __global__ void combine_splits<Chunked, T>(std::int64_t, Chunked, DecodeTask<T>, int);             \
   template __global__ void combine_splits<SlidingWindow, T>(std::int64_t, SlidingWindow, DecodeTask<T>, int);
 
 #define NORM(Policy, gain, bias, T)                                                                                  \
@@ -67,16 +78,18 @@ using Table = ScoreForm<false, TableBiasForm>;
   template __global__ void norm_rows_backward<NormForm<Policy, gain, bias>, vector_elements<T>, T>(                  \
       std::int64_t, NormForm<Policy, gain, bias>, NormBackwardArgs<T>);                                              \
   template __global__ void norm_rows_backward<NormForm<Policy, gain, bias>, 1, T>(                                   \
-      std::int64_t, NormForm<Policy, gain, bias>, NormBackwardArgs<T>);                                              \
-  template __global__ void sum_slabs<GainGradientTerms<NormForm<Policy, gain, bias>, T>>(                            \
+      std::int64_t, NormForm<Policy, gain, bias>, NormBackwardArgs<T>);
+#define NORM_WITH_GAIN(Policy, gain, bias, T)                                             \
+  NORM(Policy, gain, bias, T)                                                             \
+  template __global__ void sum_slabs<GainGradientTerms<NormForm<Policy, gain, bias>, T>>( \
       std::int64_t, GainGradientTerms<NormForm<Policy, gain, bias>, T>, ColumnPieces, float*);
-#define ALL_NORMS(T)                      \
-  NORM(RMSNorm, Gain::weight, false, T)   \
-  NORM(RMSNorm, Gain::one_plus, false, T) \
-  NORM(RMSNorm, Gain::none, false, T)     \
-  NORM(LayerNorm, Gain::weight, true, T)  \
-  NORM(LayerNorm, Gain::weight, false, T) \
-  NORM(LayerNorm, Gain::none, false, T)   \
+#define ALL_NORMS(T)                                \
+  NORM_WITH_GAIN(RMSNorm, Gain::weight, false, T)   \
+  NORM_WITH_GAIN(RMSNorm, Gain::one_plus, false, T) \
+  NORM(RMSNorm, Gain::none, false, T)               \
+  NORM_WITH_GAIN(LayerNorm, Gain::weight, true, T)  \
+  NORM_WITH_GAIN(LayerNorm, Gain::weight, false, T) \
+  NORM(LayerNorm, Gain::none, false, T)             \
   template __global__ void sum_slabs<BiasGradientTerms<T>>(std::int64_t, BiasGradientTerms<T>, ColumnPieces, float*);
 
 #define ROWS_OF_TABLE(T, W, elements)                                                   \

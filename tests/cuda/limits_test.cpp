@@ -125,8 +125,8 @@ TEST_CASE("limits: what kernels would count beyond 32 bits is refused") {
   CHECK(limits::complaint("heads") ==
         "prepare_heads: heads, kv_heads, head_dim: expected at most 536870912, got 536871040");
   CHECK(limits::complaint("attention") == "attend: heads, head_dim: expected at most 536870912, got 536870944");
-  CHECK(limits::complaint("keys") == "attend: segment 0: expected keys and positions up to 1073741824, got more");
-  CHECK(limits::complaint("position") == "attend: segment 0: expected keys and positions up to 1073741824, got more");
+  CHECK(limits::complaint("keys") == "attend: segment 0, keys: expected 0 to 1073741824, got 1073741825");
+  CHECK(limits::complaint("position") == "attend: segment 0, first_position: expected 0 to 1073741823, got 1073741824");
 }
 
 }  // namespace

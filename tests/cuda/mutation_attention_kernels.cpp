@@ -27,7 +27,8 @@ std::string complaint(const std::string& what) {
   using namespace typeformer;
   Segment segments[2];
   segments[0].queries = segments[1].queries = segments[1].keys = 1;
-  segments[0].keys = segments[1].key_row = 4;
+  segments[0].keys = 4;
+  segments[1].key_row = 4;
   bf16 row;
   float number;
   AttendBackwardArgs<bf16> b;

@@ -35,9 +35,11 @@ TEST_CASE("attend: wrong arguments are named") {
   for (const char* list : {"segments", "host_segments"}) CHECK(complaint(list) == "attend: segments, host_segments");
   CHECK(complaint("wide") == "attend: heads, head_dim");
   CHECK(complaint("kv_stride") == "attend: kv_stride");
-  for (const char* number :
-       {"queries", "keys", "query_row", "key_row", "first_position", "negative ring", "too many keys", "too far"})
-    CHECK(complaint(number) == "attend: segment 1");
+  for (const char* number : {"queries", "keys", "query_row", "key_row", "first_position"})
+    CHECK(complaint(number) == std::string("attend: segment 1, ") + number);
+  CHECK(complaint("negative ring") == "attend: segment 1, ring");
+  CHECK(complaint("too many keys") == "attend: segment 1, keys");
+  CHECK(complaint("too far") == "attend: segment 1, first_position");
   for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
   for (const char* array : {"k", "v", "k of the first"}) CHECK(complaint(array) == "attend: k, v");
   CHECK(complaint("ring") == "attend_backward: segment 0");

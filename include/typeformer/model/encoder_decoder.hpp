@@ -244,8 +244,9 @@ Extended extend_state(const Model<M, Device, W>& model, EncoderDecoderState<M, D
     const auto forward = [&](StackActivations<A>& a) {
       decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
     };
-    extend_pass(head_of(model), state, {model.weights().matrices().data(), state.source_keys(0)}, forward, result,
-                observer);
+    std::vector<const void*> memory = memory_of(model);
+    memory.insert(memory.end(), {state.source_keys(0), state.source_values(0)});
+    extend_pass(head_of(model), state, std::move(memory), forward, result, observer);
   });
   return result;
 }

@@ -6,7 +6,6 @@
 /// training the same list upward. T: tokens of all sequences of a batch together.
 #pragma once
 #include <bit>
-#include <initializer_list>
 #include <type_traits>
 
 #include "typeformer/kernel/recording.hpp"
@@ -30,7 +29,7 @@ void check_capacity(int capacity) {
 }  // namespace detail
 
 /// What a decoder remembers between calls: keys and values of every layer, for `sequences` sequences, and the memory of
-/// a pass. One per thread and model in use; made for one model's architecture, device and type of activations.
+/// a pass. One for each use of a model at a time; made for one model's architecture, device and type of activations.
 template <class M, class Device, class A = float>
 class State : public KVCache<M, Device, A> {
  public:
@@ -67,6 +66,16 @@ namespace detail {
 template <class M, class Device, class W>
 Stack<M, Device, W> stack_of(const Model<M, Device, W>& model) {
   return {model, "", model.tables(), model.position_rows()};
+}
+
+/// Where everything lies that a pass of the speaking stack reads of a model.
+template <class M, class Device, class W>
+std::vector<const void*> memory_of(const Model<M, Device, W>& model) {
+  std::vector<const void*> memory{model.weights().matrices().data(), model.weights().vectors().data(),
+                                  model.position_rows().data()};
+  for (const PositionTables<Device>& tables : model.tables())
+    memory.insert(memory.end(), {tables.frequencies.data(), tables.bias_rows.data()});
+  return memory;
 }
 
 /// The stack that speaks: the only one, or the decoder.
@@ -290,10 +299,10 @@ void take_to_host(Device& on, std::span<const int> finished, const float* logits
 }
 
 /// Runs a pass through the cache of a state of stack S and puts the logits of the sequences that end in it, or the ids
-/// that are sampled from them, to their places in `result`. forward(activations) is the stack's part, and reads weights
-/// and a source at `from`. Passes of one token per sequence are recorded, unless somebody observes them.
+/// that are sampled from them, to their places in `result`. forward(activations) is the stack's part, and reads what
+/// lies in `memory`. Passes of one token per sequence are recorded, unless somebody observes them.
 template <class S, class Device, class W, class State, class Forward, class Observer>
-void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<const void*> from, const Forward& forward,
+void extend_pass(Head<S, Device, W> head, State& state, std::vector<const void*> memory, const Forward& forward,
                  Extended& result, Observer& observer) {
   using A = activation_t<Device, W>;
   constexpr int vocab = S::dims.vocab, d_model = S::dims.d_model;
@@ -320,7 +329,6 @@ void extend_pass(Head<S, Device, W> head, State& state, std::initializer_list<co
     if (ids) sample_rows(on, SampleArgs{ids, logits, pass.rules(), last, vocab});
   };
   if constexpr (std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
-    std::vector<const void*> memory(from);
     memory.insert(memory.end(), {a.x, logits, ids, pass.ids()});
     if (last == pass.tokens())
       run_recorded(on, state.recording(), recording_key(state, memory), work);
@@ -368,7 +376,7 @@ Extended extend_state(const Model<M, Device, W>& model, State<M, Device, activat
     const auto forward = [&](StackActivations<A>& a) {
       stack_of(model).forward(state.pass(), a, &state, per_kind, no_source, observer);
     };
-    extend_pass(head_of(model), state, {model.weights().matrices().data()}, forward, result, observer);
+    extend_pass(head_of(model), state, memory_of(model), forward, result, observer);
   });
   return result;
 }
@@ -378,8 +386,8 @@ Extended extend_state(const Model<M, Device, W>& model, State<M, Device, activat
 /// Appends tokens to the sequences of a state - a prompt, or one token each - and returns the logits after the last
 /// token of each, [sequences, vocab]; zeros for a sequence that got none. batch.lengths has one entry per sequence of
 /// the state. The numbers are those of forward, whatever the split into calls and chunks and whatever the other
-/// sequences are. Throws Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed
-/// the capacity.
+/// sequences are: on the CPU bit for bit, on CUDA up to rounding, as products and attention are chosen by size. Throws
+/// Error, before anything changes, when an id is not in the vocabulary or a sequence would exceed the capacity.
 template <Composition M, class Device, Storage W, class Observer = NoObserver>
 requires(M::has_head && !M::cross_attention) Logits
     extend(const Model<M, Device, W>& model, State<M, Device, activation_t<Device, W>>& state, const Batch& batch,

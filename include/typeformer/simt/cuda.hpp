@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "typeformer/simt/convert.hpp"
@@ -26,8 +27,14 @@ struct LaunchShape {
 template <class... Parameters, class... Arguments>
 [[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "A launch passes one argument per kernel parameter.");
-  kernel<<<shape.grid, shape.block, shape.shared_bytes, shape.stream>>>(static_cast<Parameters>(arguments)...);
-  return cudaGetLastError();
+  std::tuple<std::remove_cv_t<Parameters>...> values{static_cast<Parameters>(arguments)...};
+  return std::apply(
+      [&](auto&... value) {
+        void* list[] = {static_cast<void*>(&value)...};
+        return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), shape.grid, shape.block, list,
+                                shape.shared_bytes, shape.stream);
+      },
+      values);
 }
 
 /// Allows a kernel more than 48 KiB of dynamic shared memory. Returns the status of cudaFuncSetAttribute.

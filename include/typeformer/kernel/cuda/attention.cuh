@@ -17,7 +17,7 @@
 namespace typeformer::inline TYPEFORMER_ABI::cuda {
 namespace detail {
 
-/// Throws Error where the backward could not work or two blocks would write the same gradient.
+/// Throws Error where the backward could not work or two segments share keys, whose gradients they would both write.
 template <class T>
 void check_attend_backward(std::string_view operation, const AttendBackwardArgs<T>& b) {
   const AttendArgs<T>& a = b.forward;
@@ -125,7 +125,7 @@ void attend_backward_at(Device& on, const Mask& mask, const Score& score, const 
 }  // namespace detail
 
 /// o = softmax(score(q k^T)) v over the keys that the mask lets each query see, and the log-sum-exp; see AttendArgs.
-/// T float multiplies floats exactly as written, bf16 multiplies on tensor cores; sums are float. head_dim is 1 to 256.
+/// T float multiplies in float (no TF32), bf16 on tensor cores; sums are float. head_dim is 1 to 256.
 /// Key tiles outside mask.span() are skipped, full ones are not tested. Where every segment has few queries, blocks
 /// share its keys (attention_decode.cuh). Throws Error on arguments that do not fit together.
 template <MaskPolicy Mask, class Score, Number T>

@@ -14,10 +14,10 @@ namespace typeformer::inline TYPEFORMER_ABI::cuda::detail {
 template <class T>
 struct AttendBackwardTask {
   AttendBackwardArgs<T> args{};
-  const TilePlace* tiles = nullptr;  // on the device
-  bool vectors = false;              // every row of every head is aligned to 16 bytes
-  float* dots = nullptr;             // [tokens, heads] do . o
-  float* bias_sums = nullptr;        // [tiles, heads, 2 reach + 1] gradient of a trained bias by distance, or null
+  const TilePlace* tiles = nullptr;  ///< on the device
+  bool vectors = false;              ///< every row of every head is aligned to 16 bytes
+  float* dots = nullptr;             ///< [tokens, heads] do . o
+  float* bias_sums = nullptr;        ///< [tiles, heads, 2 reach + 1] gradient of a trained bias by distance, or null
 };
 
 /// dots[token, head] = do . o, which is what the softmax subtracts from each product do . v. One block per tile and

@@ -92,8 +92,8 @@ __device__ __forceinline__ void finish_scores(typename Tile::Scores& scores, con
 template <class T>
 struct AttendTask {
   AttendArgs<T> args{};
-  const TilePlace* tiles = nullptr;  // on the device
-  bool vectors = false;              // every row of every head is aligned to 16 bytes
+  const TilePlace* tiles = nullptr;  ///< on the device
+  bool vectors = false;              ///< every row of every head is aligned to 16 bytes
 };
 
 template <class Tile, class Mask, class Score, class T>

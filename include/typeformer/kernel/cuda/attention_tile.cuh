@@ -4,7 +4,7 @@
 ///   multiply(scores, own, other)    scores = own other^T                      [rows, columns]
 ///   weigh(sums, scores, other)      sums += scores other                      [rows, depth]
 ///
-/// FloatTile multiplies floats one by one, for results that can be compared exactly; TensorCoreTile multiplies 16-bit
+/// FloatTile multiplies floats one by one, for results within the rounding of float; TensorCoreTile multiplies 16-bit
 /// numbers with mma.sync. In both, four neighbouring lanes share a row, thread_rows rows of each thread are 8 apart,
 /// and sums are float.
 #pragma once

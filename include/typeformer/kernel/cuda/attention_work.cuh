@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,11 +89,17 @@ void check_attend(std::string_view operation, AttendArgs<T>& a) {
   bool queries = false, keys = false;
   for (int i = 0; i < a.segment_count; ++i) {
     const Segment& s = a.host_segments[i];
-    require(s.queries >= 0 && s.keys >= 0 && s.ring >= 0 && s.query_row >= 0 && s.key_row >= 0 && s.first_position >= 0,
-            operation, "segment " + std::to_string(i), "no negative number", "one");
-    if (s.keys > largest_length || s.first_position > largest_length - s.queries)
-      throw Error(operation, "segment " + std::to_string(i),
-                  "keys and positions up to " + std::to_string(largest_length), "more");
+    const auto within = [&](const char* field, std::int64_t value, std::int64_t most) {
+      if (value < 0 || value > most)
+        throw Error(operation, "segment " + std::to_string(i) + ", " + field, "0 to " + std::to_string(most),
+                    std::to_string(value));
+    };
+    within("query_row", s.query_row, std::numeric_limits<std::int64_t>::max());
+    within("key_row", s.key_row, std::numeric_limits<std::int64_t>::max());
+    within("ring", s.ring, std::numeric_limits<int>::max());
+    within("keys", s.keys, largest_length);
+    within("queries", s.queries, largest_length);
+    within("first_position", s.first_position, largest_length - s.queries);
     queries = queries || s.queries > 0;
     keys = keys || (s.keys > 0 && s.queries > 0);
   }

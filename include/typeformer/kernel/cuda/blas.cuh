@@ -40,8 +40,8 @@ BlasMatrix blas_matrix(const T* data, std::int64_t rows, std::int64_t columns, s
 struct BlasProduct {
   BlasMatrix a, b, d;
   bool transpose_a = false, transpose_b = false;
-  const void* c =
-      nullptr;  ///< of d's type, rows c_stride apart; may be d itself with d's stride; null: nothing is added
+  /// Of d's type, rows c_stride apart; may be d itself with d's stride; null: nothing is added.
+  const void* c = nullptr;
   std::int64_t c_stride = 0;   ///< 0: d's
   const void* bias = nullptr;  ///< one number of d's type for each of its columns, or null
 };

@@ -37,7 +37,8 @@ struct SharedByOperations {
 
 /// On which stream a CUDA device works, and in whose memory.
 struct DeviceOptions {
-  /// The caller's stream, which belongs to the current GPU and must outlive the device; not set: one of its own.
+  /// The caller's stream, which belongs to the current GPU and must outlive the device; not set: one of its own, which
+  /// does not wait for the legacy default stream: order the work of other streams by events.
   std::optional<cudaStream_t> stream{};
   /// The caller's memory, for all that the device and what is made on it needs; not set: cudaMalloc's.
   MemoryFunctions memory{};
@@ -45,7 +46,8 @@ struct DeviceOptions {
 
 /// Runs operations on one stream of one GPU, in the order of the calls, without waiting for them. An object serves one
 /// thread at a time; several objects may share a GPU. The GPU is the one that was current when the object was made:
-/// calls go there whatever is current later, and leave that as it is.
+/// calls go there whatever is current later, and leave that as it is. What lies in a device's memory - a model, a state
+/// - is used through it alone: threads that run at the same time have a device and a model each.
 class Device {
  public:
   static constexpr std::string_view name = "cuda";
@@ -87,12 +89,14 @@ class Device {
   void upload(void* to, const void* from, std::size_t bytes) {
     constexpr std::string_view operation = "cuda::Device::upload";
     const detail::OnGpu current(gpu_, operation);
+    check_not_capturing(operation);
     shared_->staging.upload(stream_, to, from, bytes, operation);
   }
   /// GPU memory to host memory; waits for everything queued before.
   void download(void* to, const void* from, std::size_t bytes) {
     constexpr std::string_view operation = "cuda::Device::download";
     const detail::OnGpu current(gpu_, operation);
+    check_not_capturing(operation);
     shared_->staging.download(stream_, to, from, bytes, operation);
   }
   void zero(void* memory, std::size_t bytes) {
@@ -117,6 +121,7 @@ class Device {
   template <class T>
   T* scratch(std::size_t count, std::string_view operation) {
     const detail::OnGpu current(gpu_, operation);
+    if (count * sizeof(T) > shared_->scratch.bytes()) check_not_capturing(operation);
     return static_cast<T*>(shared_->scratch.reserve(count * sizeof(T), operation));
   }
 
@@ -124,6 +129,7 @@ class Device {
   const std::byte* list(std::span<const std::byte> contents, std::string_view operation) {
     const detail::OnGpu current(gpu_, operation);
     std::shared_ptr<const detail::UploadedList> found = shared_->lists.find(contents);
+    if (!found && recording_) found = detail::find_list(recording_->lists_, contents);
     if (!found) {
       const auto made = detail::UploadedLists::make(shared_->memory, contents, operation);
       upload(const_cast<std::byte*>(made->on_gpu), contents.data(), contents.size());
@@ -146,7 +152,9 @@ class Device {
   /// second time they are captured as a CUDA graph, and from then on it is launched instead of calling work(). The
   /// key says which operations they are: equal keys, equal operations on equal pointers. What lies in the memory is
   /// read anew each time. On the legacy default stream, and while the caller captures the stream, work() is just
-  /// called. Throws what work() throws, and Error when the graph can't be made.
+  /// called. (A caller's graph reads the device's scratch memory and lists. Run the same operations once before: what
+  /// would need more of either throws Error while the stream is captured. Launch the graph before other operations run,
+  /// which take both over.) Throws what work() throws, and Error when the graph can't be made.
   template <class Work>
   void run(Recording& recording, std::span<const std::int64_t> key, Work&& work) {
     const detail::OnGpu current(gpu_, "cuda::Device::run");
@@ -156,8 +164,8 @@ class Device {
     std::vector<std::int64_t> whole_key(key.begin(), key.end());
     if (recording.key_.empty() || recording.key_ != with_memory(whole_key)) {
       recording.forget();
-      work();
-      recording.key_ = with_memory({key.begin(), key.end()});
+      note(recording, work);  // its lists stay: nothing is uploaded while the graph is made
+      recording.key_ = with_memory(std::move(whole_key));
       return;
     }
     if (!recording.graph_) capture(recording, work);
@@ -175,22 +183,38 @@ class Device {
     key.push_back(grid_limit_);
     return key;
   }
+  /// What waits for the GPU, copies the host's memory or makes room has no place in a graph.
+  void check_not_capturing(std::string_view operation) const {
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    if (stream_) detail::check(cudaStreamIsCapturing(stream_, &capturing), operation, "stream");
+    detail::require(capturing == cudaStreamCaptureStatusNone, operation, "stream",
+                    "no capture: run the same operations once before", "a capture of the stream");
+  }
+  /// Calls work(); the lists that it uses live as long as the recording, which forgets everything when work() throws.
   template <class Work>
-  void capture(Recording& recording, Work& work) {
-    constexpr std::string_view operation = "cuda::Device::run";
-    detail::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), operation, "capture");
-    cudaGraph_t graph = nullptr;
+  void note(Recording& recording, Work& work) {
     recording_ = &recording;
     try {
       work();
     } catch (...) {
       recording_ = nullptr;
-      (void)cudaStreamEndCapture(stream_, &graph);
-      if (graph) (void)cudaGraphDestroy(graph);
       recording.forget();
       throw;
     }
     recording_ = nullptr;
+  }
+  template <class Work>
+  void capture(Recording& recording, Work& work) {
+    constexpr std::string_view operation = "cuda::Device::run";
+    detail::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), operation, "capture");
+    cudaGraph_t graph = nullptr;
+    try {
+      note(recording, work);
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream_, &graph);
+      if (graph) (void)cudaGraphDestroy(graph);
+      throw;
+    }
     cudaError_t status = cudaStreamEndCapture(stream_, &graph);
     if (status == cudaSuccess) status = cudaGraphInstantiate(&recording.graph_, graph, 0);
     if (graph) (void)cudaGraphDestroy(graph);

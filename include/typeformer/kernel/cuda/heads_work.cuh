@@ -230,8 +230,7 @@ __device__ __forceinline__ typename Part::Values norm_input(const Part& part, co
   return x;
 }
 
-// --- statistics over all heads of q, and over all heads of k: a block has one token
-// -----------------------------------
+// --- statistics over all heads of q and of k: a block has one token -------------------------------------------------
 
 /// Sums over the channels of all heads of q, and of all heads of k.
 struct SectionSums {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "typeformer/kernel/cuda/current_gpu.cuh"
@@ -26,7 +27,8 @@ void launch(Device& on, std::string_view operation, void (*kernel)(std::int64_t,
   constexpr std::size_t granted_to_all = std::size_t{48} << 10;
   const OnGpu current(on.gpu(), operation);
   if (items > 0 && block.shared_bytes > granted_to_all)
-    check(simt::allow_shared(kernel, block.shared_bytes), operation, "shared memory of a block");
+    check(simt::allow_shared(kernel, block.shared_bytes), operation,
+          std::to_string(block.shared_bytes) + " bytes of shared memory for a block");
   for (std::int64_t first = 0; first < items; first += on.grid_limit()) {
     const auto blocks = static_cast<unsigned>(std::min(items - first, on.grid_limit()));
     const simt::LaunchShape shape(dim3(blocks), block.threads, block.shared_bytes, on.stream());

@@ -162,8 +162,9 @@ void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<T>&
   detail::require(!Norm::centered || a.mean, operation, "mean", "the forward's means, the norm is centred", "null");
   detail::require(!Norm::has_gain || a.gain, operation, "gain", "an array, the norm has a gain", "null");
   // before dx, which may overwrite dy
-  if (Norm::has_gain && a.dgain)
-    detail::add_column_sums(on, operation, detail::GainGradientTerms<Norm, T>{norm, a}, a.rows, a.width, a.dgain);
+  if constexpr (Norm::has_gain)
+    if (a.dgain)
+      detail::add_column_sums(on, operation, detail::GainGradientTerms<Norm, T>{norm, a}, a.rows, a.width, a.dgain);
   if (Norm::has_bias && a.dbias)
     detail::add_column_sums(on, operation, detail::BiasGradientTerms<T>{a.dy, a.width}, a.rows, a.width, a.dbias);
   constexpr int elements = detail::vector_elements<T>;

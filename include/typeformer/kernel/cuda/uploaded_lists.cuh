@@ -19,20 +19,23 @@ struct UploadedList {
   const std::byte* on_gpu = nullptr;
 };
 
+/// The list with these contents, or null. It becomes the last one.
+inline std::shared_ptr<const UploadedList> find_list(std::vector<std::shared_ptr<const UploadedList>>& lists,
+                                                     std::span<const std::byte> contents) {
+  const auto found = std::find_if(lists.begin(), lists.end(),
+                                  [&](const auto& list) { return std::ranges::equal(list->contents, contents); });
+  if (found == lists.end()) return nullptr;
+  std::rotate(found, found + 1, lists.end());
+  return lists.back();
+}
+
 /// The lists that were wanted last, found by their contents: equal ones are uploaded once. One that a recording reads
 /// lives as long as the recording.
 class UploadedLists {
  public:
   static constexpr std::size_t limit = 32;
 
-  /// The list with these contents, or null.
-  std::shared_ptr<const UploadedList> find(std::span<const std::byte> contents) {
-    const auto found = std::find_if(lists_.begin(), lists_.end(),
-                                    [&](const auto& list) { return std::ranges::equal(list->contents, contents); });
-    if (found == lists_.end()) return nullptr;
-    std::rotate(found, found + 1, lists_.end());  // the last one is the one wanted last
-    return lists_.back();
-  }
+  std::shared_ptr<const UploadedList> find(std::span<const std::byte> contents) { return find_list(lists_, contents); }
   /// Room for a new list, not kept yet. Throws Error when the GPU's memory is short.
   static std::shared_ptr<UploadedList> make(Memory& source, std::span<const std::byte> contents,
                                             std::string_view operation) {

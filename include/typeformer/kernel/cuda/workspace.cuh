@@ -29,6 +29,7 @@ class Workspace {
   }
 
   const void* data() const { return memory_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   Memory* source_;
