@@ -72,6 +72,8 @@ void add_shared_memory(const std::string& number, std::vector<SharedMemory>& lis
   using Keys = typename kernels::TileOf<T, depth, kernels::AttentionPass::keys>::type;
   list.push_back({"forward" + tail, kernels::TileMemory<Forward>::bytes(1)});
   list.push_back({"queries" + tail, kernels::TileMemory<Queries>::bytes(2)});
+  list.push_back({"queries with a trained bias" + tail,
+                  kernels::TileMemory<Queries>::bytes(2) + kernels::DistanceSums<Queries>::bytes});
   list.push_back({"keys" + tail, kernels::TileMemory<Keys>::bytes(2) + 4 * Keys::columns * sizeof(float)});
 }
 

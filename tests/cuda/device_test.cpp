@@ -63,11 +63,12 @@ TEST_CASE("device: its GPU is the one it was made on, whatever is current later"
   CHECK_MESSAGE((wrong.empty() || wrong == "one GPU"), wrong);
 }
 
-TEST_CASE("tuning: shared memory of every attention kernel fits every GPU") {
+TEST_CASE("tuning: shared memory of every attention kernel but one fits every GPU") {
   const auto list = device::shared_memory();
-  CHECK(list.size() == 24);
-  for (const auto& [kernel, bytes] : list)
-    CHECK_MESSAGE(bytes <= shared_memory_of_all, kernel << ": " << bytes << " bytes");
+  CHECK(list.size() == 32);
+  for (const auto& [kernel, bytes] : list)  // the one that attend_backward's comment names
+    CHECK_MESSAGE((bytes <= shared_memory_of_all) == (kernel != "queries with a trained bias bf16 256"),
+                  kernel << ": " << bytes << " bytes");
 }
 TEST_CASE("tuning: tiles have whole warps, and columns that the products can take") {
   for (int head_dim = 1; head_dim <= 256; ++head_dim) {
