@@ -1,5 +1,6 @@
-// Times every operation of the CUDA device: a JSON object per line, with the bytes and FLOPs that the operation must
-// move and make, and the time that these take at least on known GPUs.
+// Times every operation of the CUDA device: a JSON object per line, with the bytes and FLOPs that any program must move
+// and make for it (each input read once, each output written once), and the time that these take at least on known
+// GPUs. Arrays hold normal numbers, and are in no cache when an operation begins.
 //
 //   operations [--small] [--bounds]
 //
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,27 +46,45 @@ struct Shape {
 };
 constexpr Shape large{4096, 8192, 8, 4096, 32, 8, 128, 14336, 128256}, small{40, 70, 2, 64, 4, 2, 16, 96, 200};
 
-/// What an operation must read, write and compute.
+/// What an operation must read, write and compute, however it is programmed.
 struct Work {
   double bytes, flops;
 };
 
-/// Memory on the device that has no particular contents.
+enum class Start { normal, zeros };
+
+/// Memory on the device: numbers of a standard normal distribution, each array's own, or zeros for what is summed up.
 template <class T>
 class Array {
  public:
-  Array(Device& on, std::int64_t size) : buffer_(on, static_cast<std::size_t>(size)) {}
+  Array(Device& on, std::int64_t size, Start start = Start::normal) : buffer_(on, static_cast<std::size_t>(size)) {
+    if (start == Start::zeros) return;
+    constexpr std::size_t period = 65521;  // a prime number: a matrix's rows differ
+    static unsigned seed = 0;
+    std::mt19937 random(++seed);
+    std::normal_distribution<float> normal;
+    std::vector<T> block(std::min(period, buffer_.size()));
+    for (T& number : block) number = tf::from_float<T>(normal(random));
+    for (std::size_t first = 0; first < buffer_.size(); first += period)
+      buffer_.upload(std::span<const T>(block).first(std::min(period, buffer_.size() - first)), first);
+  }
   operator T*() { return buffer_.data(); }
 
  private:
   tf::Buffer<Device, T> buffer_;
 };
 
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw tf::Error("benchmark", what, "success", cudaGetErrorString(status));
+}
+
 class Bench {
  public:
   Bench(bool runs, int repetitions) : runs_(runs), repetitions_(repetitions) {
-    if (runs_ && (cudaEventCreate(&begin_) != cudaSuccess || cudaEventCreate(&end_) != cudaSuccess))
-      throw tf::Error("benchmark", "events", "success", "none");
+    if (!runs_) return;
+    check(cudaEventCreate(&begin_), "event");
+    check(cudaEventCreate(&end_), "event");
+    if (!on_host) cache_ = {on_, std::size_t{256} << 20};
   }
   Bench(const Bench&) = delete;
   ~Bench() {
@@ -88,25 +109,25 @@ class Bench {
   }
 
  private:
+  /// Microseconds.
   double median(const std::function<void()>& operation) {
-    operation();
+    for (int i = 0; i < (on_host ? 1 : 3); ++i) operation();
     std::vector<double> times;
     for (int i = 0; i < repetitions_; ++i) {
       float ms = 0;
-      check(cudaEventRecord(begin_, on_.stream()));
+      cache_.zero();
+      check(cudaEventRecord(begin_, on_.stream()), "event");
       operation();
-      check(cudaEventRecord(end_, on_.stream()));
-      check(cudaEventSynchronize(end_));
-      check(cudaEventElapsedTime(&ms, begin_, end_));
+      check(cudaEventRecord(end_, on_.stream()), "event");
+      check(cudaEventSynchronize(end_), "operation");
+      check(cudaEventElapsedTime(&ms, begin_, end_), "event");
       times.push_back(1e3 * double{ms});
     }
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
   }
-  static void check(cudaError_t status) {
-    if (status != cudaSuccess) throw tf::Error("benchmark", "event", "success", cudaGetErrorString(status));
-  }
   Device on_;
+  tf::Buffer<Device, std::uint8_t> cache_;  // more than any L2 cache: writing it takes everything else out of it
   bool runs_;
   int repetitions_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
@@ -123,8 +144,9 @@ void copy(Bench& bench, const Shape& s) {
   const std::int64_t there = bench.runs() ? n : 0;
   Array<bf16> a(bench.on(), there), b(bench.on(), there);
   bench("copy", {2 * bytes_of(n), 0}, [&] {
-    (void)cudaMemcpyAsync(b, a, static_cast<std::size_t>(n) * sizeof(bf16), cudaMemcpyDeviceToDevice,
-                          bench.on().stream());
+    check(cudaMemcpyAsync(b, a, static_cast<std::size_t>(n) * sizeof(bf16), cudaMemcpyDeviceToDevice,
+                          bench.on().stream()),
+          "copy");
   });
 }
 
@@ -132,13 +154,13 @@ void norms(Bench& bench, const Shape& s) {
   constexpr auto form = tf::norm_form(tf::fixed<tf::RMSNorm{}>);
   const std::int64_t n = s.tokens * s.d_model, there = bench.runs() ? n : 0;
   Array<bf16> x(bench.on(), there), y(bench.on(), there), dy(bench.on(), there), dx(bench.on(), there);
-  Array<float> gain(bench.on(), s.d_model), scale(bench.on(), s.tokens), dgain(bench.on(), s.d_model);
+  Array<float> gain(bench.on(), s.d_model), scale(bench.on(), s.tokens), dgain(bench.on(), s.d_model, Start::zeros);
   const tf::NormArgs<bf16> forward{
       .y = y, .x = x, .residual = dy, .gain = gain, .scale = scale, .rows = s.tokens, .width = s.d_model};
   bench("rmsnorm_and_residual", {3 * bytes_of(n), 0}, [&] { norm_rows(bench.on(), form, forward); });
   const tf::NormBackwardArgs<bf16> backward{
       .dx = dx, .dy = dy, .x = x, .gain = gain, .scale = scale, .dgain = dgain, .rows = s.tokens, .width = s.d_model};
-  bench("rmsnorm_backward", {5 * bytes_of(n), 0}, [&] { norm_rows_backward(bench.on(), form, backward); });
+  bench("rmsnorm_backward", {3 * bytes_of(n), 0}, [&] { norm_rows_backward(bench.on(), form, backward); });
 }
 
 void heads(Bench& bench, const Shape& s) {
@@ -146,20 +168,25 @@ void heads(Bench& bench, const Shape& s) {
   const std::int64_t n = s.tokens * (q + 2 * kv), there = bench.runs() ? s.tokens : 0;
   Array<bf16> qkv(bench.on(), there * (q + 2 * kv)), to_q(bench.on(), there * q), to_k(bench.on(), there * kv),
       to_v(bench.on(), there * kv);
-  Array<float> frequencies(bench.on(), s.head_dim / 2);
-  Array<std::int32_t> positions(bench.on(), s.tokens);
+  std::vector<float> turns;
+  for (int i = 0; i < s.head_dim / 2; ++i)
+    turns.push_back(std::pow(5e5f, -2.f * static_cast<float>(i) / static_cast<float>(s.head_dim)));
+  std::vector<std::int32_t> places;
+  for (std::int64_t t = 0; t < s.tokens; ++t) places.push_back(static_cast<std::int32_t>(t));
+  tf::Buffer<Device, float> frequencies(bench.on(), turns);
+  const tf::Buffer<Device, std::int32_t> positions(bench.on(), places);
   const tf::HeadsArgs<bf16> args{.q = to_q,
                                  .k = to_k,
                                  .v = to_v,
                                  .qkv = qkv,
-                                 .position = positions,
+                                 .position = positions.data(),
                                  .tokens = s.tokens,
                                  .heads = s.heads,
                                  .kv_heads = s.kv_heads,
                                  .head_dim = s.head_dim};
   bench("rope_and_cache", {2 * bytes_of(n), 0}, [&] {
     prepare_heads(bench.on(), tf::norm_form(tf::fixed<tf::NoNorm{}>),
-                  tf::Rotation<tf::Pairs::halves>{frequencies, s.head_dim}, args);
+                  tf::Rotation<tf::Pairs::halves>{frequencies.data(), s.head_dim}, args);
   });
 }
 
@@ -198,13 +225,14 @@ void attention(Bench& bench, const Shape& s, const std::string& name, int sequen
         [&] { attend(bench.on(), tf::Causal{}, score, args); });
   if (!backward) return;
   Array<bf16> d_o(bench.on(), q_there), dq(bench.on(), q_there), dk(bench.on(), kv_there), dv(bench.on(), kv_there);
-  bench(name + "_backward", {4 * bytes_of(q_size) + 4 * bytes_of(kv_size), 2.5 * flops}, [&] {
+  // q, d_o, dq; k, v, dk, dv. The output serves to save arithmetic, of which there are five products at least.
+  bench(name + "_backward", {3 * bytes_of(q_size) + 4 * bytes_of(kv_size), 2.5 * flops}, [&] {
     attend_backward(bench.on(), tf::Causal{}, score,
                     tf::AttendBackwardArgs<bf16>{.dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .forward = args});
   });
 }
 
-void products(Bench& bench, const Shape& s, const std::string& name, std::int64_t rows, int in, int out) {
+void product(Bench& bench, const std::string& name, std::int64_t rows, int in, int out) {
   const std::int64_t there = bench.runs() ? 1 : 0;
   Array<bf16> x(bench.on(), there * rows * in), w(bench.on(), there * in * out), y(bench.on(), there * rows * out);
   bench(name,
@@ -213,7 +241,6 @@ void products(Bench& bench, const Shape& s, const std::string& name, std::int64_
         [&] {
           linear(bench.on(), tf::LinearArgs<bf16, bf16>{.y = y, .x = x, .w = w, .rows = rows, .in = in, .out = out});
         });
-  (void)s;
 }
 
 void activations(Bench& bench, const Shape& s) {
@@ -231,7 +258,7 @@ void activations(Bench& bench, const Shape& s) {
 void tables(Bench& bench, const Shape& s) {
   const std::int64_t n = s.tokens * s.d_model, there = bench.runs() ? 1 : 0;
   Array<bf16> table(bench.on(), there * s.vocab * s.d_model), y(bench.on(), there * n);
-  Array<float> dtable(bench.on(), there * s.vocab * s.d_model);
+  Array<float> dtable(bench.on(), there * s.vocab * s.d_model, Start::zeros);
   std::vector<std::int32_t> ids;
   for (std::int64_t t = 0; t < s.tokens; ++t) ids.push_back(static_cast<std::int32_t>(t * 7919 % s.vocab));
   const tf::Buffer<Device, std::int32_t> index(bench.on(), ids);
@@ -249,25 +276,29 @@ void tables(Bench& bench, const Shape& s) {
 void losses(Bench& bench, const Shape& s) {
   const std::int64_t rows = std::min<std::int64_t>(s.tokens, 1024), n = rows * s.vocab, there = bench.runs() ? 1 : 0;
   Array<bf16> logits(bench.on(), there * n);
-  Array<std::int32_t> labels(bench.on(), rows), ids(bench.on(), s.sequences);
+  std::vector<std::int32_t> classes;
+  for (std::int64_t r = 0; r < rows; ++r) classes.push_back(static_cast<std::int32_t>(r * 7919 % s.vocab));
+  const tf::Buffer<Device, std::int32_t> labels(bench.on(), classes);
+  tf::Buffer<Device, std::int32_t> ids(bench.on(), static_cast<std::size_t>(s.sequences));
   Array<float> loss(bench.on(), rows), row(bench.on(), there * s.sequences * s.vocab);
-  bench("cross_entropy_and_gradient", {3 * bytes_of(n), 0}, [&] {
+  bench("cross_entropy_and_gradient", {2 * bytes_of(n), 0}, [&] {
     cross_entropy(
         bench.on(),
         tf::CrossEntropyArgs<bf16>{
-            .logits = logits, .labels = labels, .loss = loss, .rows = rows, .vocab = s.vocab, .gradient = true});
+            .logits = logits, .labels = labels.data(), .loss = loss, .rows = rows, .vocab = s.vocab, .gradient = true});
   });
   const std::vector<tf::SampleRule> rules(static_cast<std::size_t>(s.sequences),
                                           tf::SampleRule{.temperature = .7f, .top_k = 40, .top_p = .9f});
   const tf::Buffer<Device, tf::SampleRule> there_rules(bench.on(), rules);
   bench("sample", {bytes_of(std::int64_t{s.sequences} * s.vocab, sizeof(float)), 0}, [&] {
-    sample_rows(bench.on(), tf::SampleArgs{ids, row, there_rules.data(), s.sequences, s.vocab});
+    sample_rows(bench.on(), tf::SampleArgs{ids.data(), row, there_rules.data(), s.sequences, s.vocab});
   });
 }
 
 void optimizer(Bench& bench, const Shape& s) {
   const std::int64_t n = std::int64_t{s.d_model} * s.d_ff, there = bench.runs() ? n : 0;
-  Array<float> w(bench.on(), there), g(bench.on(), there), m(bench.on(), there), v(bench.on(), there);
+  Array<float> w(bench.on(), there), g(bench.on(), there), m(bench.on(), there, Start::zeros),
+      v(bench.on(), there, Start::zeros);
   bench("adamw", {7 * bytes_of(n, sizeof(float)), 0},
         [&] { adamw(bench.on(), tf::AdamWArgs{.weight = w, .gradient = g, .m = m, .v = v, .count = n}); });
 }
@@ -284,9 +315,9 @@ void run(bool with_small, bool only_bounds) {
   tables(bench, s);
   losses(bench, s);
   optimizer(bench, s);
-  products(bench, s, "product_qkv", s.tokens, s.d_model, (s.heads + 2 * s.kv_heads) * s.head_dim);
-  products(bench, s, "product_ffn_up", s.tokens, s.d_model, 2 * s.d_ff);
-  products(bench, s, "product_ffn_up_of_one_token", 1, s.d_model, 2 * s.d_ff);
+  product(bench, "product_qkv", s.tokens, s.d_model, (s.heads + 2 * s.kv_heads) * s.head_dim);
+  product(bench, "product_ffn_up", s.tokens, s.d_model, 2 * s.d_ff);
+  product(bench, "product_ffn_up_of_one_token", 1, s.d_model, 2 * s.d_ff);
 }
 
 }  // namespace
