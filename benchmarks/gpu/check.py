@@ -2,12 +2,14 @@
 """The steps of benchmarks/gpu_check.sh."""
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import json
 import os
 import pathlib
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,19 +25,42 @@ PROGRAMS["attention"] = (["attention_f32_kernels.cpp", "attention_bf16_kernels.c
                          ["attention_test.cpp", *sorted(path.name for path in CUDA_TESTS.glob("attention_*_test.cpp"))])
 for family in ("llama", "gemma3", "t5"):
     PROGRAMS[f"model_{family}"] = ([f"model_{family}_kernels.cpp"], [f"model_{family}_test.cpp"])
+PROGRAMS["own_policies"] = (["own_policies_kernels.cpp"], ["own_policies_test.cpp"])
+# The other tests there, and why a GPU cannot run them.
+EXCLUDED = {
+    "budget": "counts calls by the host layer's tally",
+    "failure": "fails calls by the host layer's injection",
+    "limits": "keeps the host layer's memory readable",
+    "memory_budget": "counts accesses by the race checker",
+    "mutation_attention": "a choice of attention's tests for mutate_logic.py",
+    "smollm2": "needs a model's file",
+}
+LEAST = 20  # seconds that are worth beginning a program
 SANITIZED = ("norm", "heads", "loss")  # by compute-sanitizer
 
 
 def run(command, timeout, **more):
-    """(exit code, output, seconds); code 124 when it took too long."""
+    """(exit code, output, seconds); code 124 when it took too long. Nothing that it started goes on."""
     started = time.monotonic()
-    try:
-        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=max(1, timeout), check=False, **more)
-        return done.returncode, done.stdout, time.monotonic() - started
-    except subprocess.TimeoutExpired as expired:
-        output = expired.stdout or ""
-        return 124, output if isinstance(output, str) else output.decode(errors="replace"), time.monotonic() - started
+    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", start_new_session=True, **more) as process:
+        try:
+            output, code = process.communicate(timeout=max(1, timeout))[0], process.returncode
+        except BaseException as reason:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(reason, subprocess.TimeoutExpired):
+                raise
+            output, code = process.communicate()[0], 124
+    return code, output, time.monotonic() - started
+
+
+def unlisted():
+    """Tests that are neither programs nor excluded, programs and exclusions without a test."""
+    there = {path.name for path in CUDA_TESTS.glob("*_test.cpp")}
+    excluded = {f"{name}_test.cpp" for name in EXCLUDED}
+    listed = {source for _, tests in PROGRAMS.values() for source in tests}
+    return sorted(there ^ (excluded | listed) | excluded & listed)
 
 
 class Check:
@@ -53,6 +78,10 @@ class Check:
 
     def left(self):
         return self.ends - time.monotonic()
+
+    def skip(self, name, why, **more):
+        self.result["steps"][name] = {"ok": None, "skipped": why, **more}
+        print(f"SKIP {name}: {why}", flush=True)
 
     def step(self, name, ok, seconds, **more):
         self.result["steps"][name] = {"ok": ok, "seconds": round(seconds, 1), **more}
@@ -83,6 +112,11 @@ class Check:
         return ["g++", "-std=c++20", "-O1", "-Wno-unknown-pragmas", *mode, *includes, *extra, source, *end, "-o", out,
                 *(["-pthread", "-ldl"] if link else [])]
 
+    def lists(self):
+        missing = unlisted()
+        self.step("every test is a program here or excluded", not missing, 0, output="\n".join(missing),
+                  excluded=EXCLUDED)
+
     def conformance(self):
         program = self.work / "conformance"
         source = ROOT / "tests" / "simt" / ("conformance.cpp" if self.host else "conformance.cu")
@@ -93,21 +127,21 @@ class Check:
         hashes = run([program], 60)[1].split("\n") if program.exists() else []
         self.step("conformance", code == 0, seconds, output=output, hashes=[h for h in hashes if h])
 
+    def start(self, source, kernels):
+        """Starts to compile it: a future of (code, output, seconds), and the object."""
+        out = self.work / (pathlib.Path(source).stem + ".o")
+        command = self.compile(CUDA_TESTS / source, out, kernels, link=False)
+        return self.pool.submit(lambda: run(command, self.left())), out
+
     def build(self, names):
-        """Starts to compile the programs; name -> futures of (code, output, seconds), and objects."""
-        common, jobs = [], {}
-        for source in ("support.cpp", "../main.cpp"):
-            out = self.work / (pathlib.Path(source).stem + ".o")
-            common.append((self.pool.submit(run, self.compile(CUDA_TESTS / source, out, False, link=False), self.left()), out))
-        seen = {}
+        """Starts to compile the programs: name -> what `start` gives for each source."""
+        common, seen, jobs = [self.start(source, False) for source in ("support.cpp", "../main.cpp")], {}, {}
         for name in names:
             jobs[name] = list(common)
             for sources, kernels in zip(PROGRAMS[name], (True, False)):
                 for source in sources:
                     if source not in seen:
-                        out = self.work / (pathlib.Path(source).stem + ".o")
-                        command = self.compile(CUDA_TESTS / source, out, kernels, link=False)
-                        seen[source] = (self.pool.submit(run, command, self.left()), out)
+                        seen[source] = self.start(source, kernels)
                     jobs[name].append(seen[source])
         return jobs
 
@@ -118,35 +152,56 @@ class Check:
         for name, jobs in self.build(names).items():
             outcomes = [future.result() for future, _ in jobs]
             failed = next((o for o in outcomes if o[0]), None)
-            if failed:
+            if failed and failed[0] != 124:
                 self.step(f"test {name}", False, failed[2], output=failed[1])
+                continue
+            if failed or self.left() < LEAST:
+                self.skip(f"test {name}", f"no time left: compiling took {max(o[2] for o in outcomes):.0f} s")
                 continue
             program = self.work / f"test_{name}"
             code, output, seconds = run([*linker, *[out for _, out in jobs], *libraries, "-o", program], self.left())
+            limit = min(self.left(), 120)
             if code == 0:
-                code, output, more = run([program], min(self.left(), 120), env=environment)
+                code, output, more = run([program], limit, env=environment)
                 seconds += more
+            if code == 124 and limit < 120:
+                self.skip(f"test {name}", f"not done when time was up, after {seconds:.0f} s", output=output)
+                continue
             tail = output.strip().splitlines()[-3:]
             self.step(f"test {name}", code == 0, seconds, output=output if code else "", summary=tail)
 
     def sanitizer(self):
-        tool = shutil.which("compute-sanitizer") or str(pathlib.Path(self.nvcc).parent / "compute-sanitizer")
-        if not os.access(tool, os.X_OK):
-            self.result["steps"]["compute-sanitizer"] = {"ok": None, "skipped": "no compute-sanitizer"}
-            return
+        tool = None
+        if not self.host:
+            tool = shutil.which("compute-sanitizer") or str(pathlib.Path(self.nvcc).parent / "compute-sanitizer")
         for kind in ("memcheck", "racecheck", "synccheck"):
             for name in SANITIZED:
-                program = self.work / f"test_{name}"
-                if self.left() < 30 or not program.exists():
-                    continue
-                command = [tool, "--tool", kind, "--error-exitcode", "9", program, "-tce=*thousand*"]
-                code, output, seconds = run(command, min(60, self.left()),
-                                            env={**os.environ, "TYPEFORMER_GOLDEN": str(ROOT / "tests" / "golden")})
-                self.step(f"{kind} {name}", code in (0, 124), seconds, output=output if code else "", timed_out=code == 124)
+                program, step = self.work / f"test_{name}", f"{kind} {name}"
+                if self.host:
+                    self.skip(step, "no GPU")
+                elif not os.access(tool, os.X_OK):
+                    self.skip(step, "no compute-sanitizer")
+                elif not program.exists():
+                    self.skip(step, "the program was not built")
+                elif self.left() < LEAST:
+                    self.skip(step, "no time left")
+                else:
+                    self.sanitize(step, [tool, "--tool", kind, "--error-exitcode", "9", program, "-tce=*thousand*"])
+
+    def sanitize(self, step, command):
+        code, output, seconds = run(command, min(60, self.left()),
+                                    env={**os.environ, "TYPEFORMER_GOLDEN": str(ROOT / "tests" / "golden")})
+        found = [line for line in output.splitlines() if line.startswith("========= ")
+                 and "COMPUTE-SANITIZER" not in line and "ERROR SUMMARY: 0 errors" not in line]
+        if code == 124 and not found:
+            self.skip(step, f"nothing found in {seconds:.0f} s, and not done")
+        else:
+            self.step(step, code == 0, seconds, output=output if code else "")
 
     def speed(self):
         program = self.work / "operations"
-        code, output, seconds = run(self.compile(ROOT / "benchmarks" / "gpu" / "operations.cpp", program, True), self.left())
+        source = ROOT / "benchmarks" / "gpu" / "operations.cpp"
+        code, output, seconds = run(self.compile(source, program, True), self.left())
         if code == 0:
             code, output, more = run([program, *(["--small"] if self.host else [])], self.left())
             seconds += more
@@ -156,13 +211,27 @@ class Check:
 
     def rivals(self):
         """PyTorch's times for the same shapes, where there is PyTorch with a GPU."""
-        probe = run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 60)
-        if self.host or probe[0]:
-            self.result["pytorch"] = "not measured: no PyTorch with a GPU"
+        why = "no GPU" if self.host else "no time left" if self.left() < LEAST else None
+        if not why and run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 60)[0]:
+            why = "no PyTorch with a GPU"
+        if why:
+            self.skip("pytorch", why)
             return
         code, output, seconds = run([sys.executable, ROOT / "benchmarks" / "gpu" / "pytorch.py"], self.left())
         self.result["pytorch"] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         self.step("pytorch", code == 0, seconds, output=output if code else "")
+
+    def summary(self):
+        """Prints it; whether nothing failed."""
+        steps = self.result["steps"]
+        of = {ok: [name for name, step in steps.items() if step["ok"] is ok] for ok in (True, False, None)}
+        text = f"{len(of[True])} ok, {len(of[False])} failed, {len(of[None])} skipped"
+        for word, names in (("failed", of[False]), ("skipped", [] if self.host else of[None])):
+            if names:
+                text += f"; {word}: {', '.join(names)}"
+        self.result["summary"] = text
+        print(f"gpu_check: {text}", flush=True)
+        return not of[False]
 
 
 def main():
@@ -173,21 +242,22 @@ def main():
     check = Check(options)
     try:
         check.hardware()
+        check.lists()
         check.conformance()
         check.speed()
         check.tests(["norm"] if options.host else PROGRAMS)
-        if not options.host:
-            check.sanitizer()
+        check.sanitizer()
         check.rivals()
     finally:
         shutil.rmtree(check.work, ignore_errors=True)
     check.result["seconds"] = round(LIMIT - check.left())
+    passed = check.summary()
     text = json.dumps(check.result, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
     else:
         print(text)
-    return 0 if all(step["ok"] is not False for step in check.result["steps"].values()) else 1
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":
