@@ -25,7 +25,7 @@ PROGRAMS["attention"] = (["attention_f32_kernels.cpp", "attention_bf16_kernels.c
                          ["attention_test.cpp", *sorted(path.name for path in CUDA_TESTS.glob("attention_*_test.cpp"))])
 for family in ("llama", "gemma3", "t5"):
     PROGRAMS[f"model_{family}"] = ([f"model_{family}_kernels.cpp"], [f"model_{family}_test.cpp"])
-for name in ("own_policies", "smollm2"):
+for name in ("decode_graph", "own_policies", "smollm2"):
     PROGRAMS[name] = ([f"{name}_kernels.cpp"], [f"{name}_test.cpp"])
 MODEL = "TYPEFORMER_SMOLLM2"  # the environment's name for smollm2's file
 # The other tests there, and why a GPU cannot run them.

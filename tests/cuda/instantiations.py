@@ -55,7 +55,10 @@ def main():
             print("\n".join(f"    {kind}" for kind in sorted(union[kernel])))
     totals = {name: sum(map(len, found.values())) for name, found in columns.items()}
     print("  ".join([f"{'in all':30}", *(f"{total:{len(name)}}" for name, total in totals.items())]))
-    if options.most is not None and not 0 < totals["union"] <= options.most:
+    if min(totals.values()) == 0:
+        print("a program without kernels")
+        return 1
+    if options.most is not None and totals["union"] > options.most:
         print(f"{totals['union']} instantiations, the budget is {options.most}")
         return 1
     return 0

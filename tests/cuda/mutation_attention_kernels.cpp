@@ -49,7 +49,8 @@ std::string complaint(const std::string& what) {
   if (is("smallest head_dim")) a.head_dim = 1;
   if (is("large head_dim")) a.head_dim = 257;
   if (is("segments")) a.segments = nullptr;
-  if (is("host_segments")) a.host_segments = nullptr, a.segment_count = -1;
+  if (is("host_segments")) a.host_segments = nullptr;
+  if (is("segment_count")) a.segment_count = -1;
   if (is("no segments")) a.segments = a.host_segments = nullptr, a.segment_count = 0;
   if (is("kv_stride")) a.kv_stride = 7;
   if (is("queries")) segments[1].queries = -1;

@@ -33,6 +33,7 @@ TEST_CASE("attend: wrong arguments are named") {
   for (const char* heads : {"heads", "kv_heads", "groups"}) CHECK(complaint(heads) == "attend: heads, kv_heads");
   for (const char* dim : {"head_dim", "large head_dim"}) CHECK(complaint(dim) == "attend: head_dim");
   for (const char* list : {"segments", "host_segments"}) CHECK(complaint(list) == "attend: segments, host_segments");
+  CHECK(complaint("segment_count") == "attend: segment_count");
   CHECK(complaint("wide") == "attend: heads, head_dim");
   CHECK(complaint("kv_stride") == "attend: kv_stride");
   for (const char* number : {"queries", "keys", "query_row", "key_row", "first_position"})

@@ -101,6 +101,28 @@ TEST_CASE("a state of another device is refused, and stays usable") {
   CHECK_THROWS_AS(tf::extend(pair_elsewhere, both, batch), tf::Error);
   tf::extend(pair, both, batch);
 }
+TEST_CASE("gradients of another device are refused") {
+  tf::cpu::Device device(1), other(1);
+  const tf::Model<tiny::Llama, tf::cpu::Device> model(device);
+  const tf::Model<tiny::T5, tf::cpu::Device> pair(device);
+  tf::Gradients<tiny::Llama, tf::cpu::Device> elsewhere(other);
+  tf::Gradients<tiny::T5, tf::cpu::Device> pair_elsewhere(other);
+  const std::vector<std::int32_t> ids{1, 2, 3};
+  const int length = 3;
+  const tf::Batch batch{ids, std::span(&length, 1)};
+  const char* said =
+      "loss_and_gradients: gradients: expected gradients made on the model's device, got those of another device";
+  CHECK_THROWS_WITH_AS(tf::loss_and_gradients(model, batch, ids, elsewhere), said, tf::Error);
+  CHECK_THROWS_WITH_AS(tf::loss_and_gradients(pair, batch, batch, ids, pair_elsewhere), said, tf::Error);
+}
+TEST_CASE("sizes that no machine can count are refused") {
+  tf::cpu::Device device(1);
+  constexpr std::size_t many = (std::size_t{1} << 61) + 1;
+  CHECK_THROWS_WITH_AS((tf::Buffer<tf::cpu::Device, double>(device, many)),
+                       "Buffer: size: expected bytes that can be counted, got 2305843009213693953 elements", tf::Error);
+  const tf::Model<tiny::Llama, tf::cpu::Device> model(device);
+  CHECK_THROWS_AS((tf::State(model, {.sequences = 1 << 30, .capacity = 1 << 30})), tf::Error);
+}
 
 namespace {
 

@@ -74,6 +74,12 @@ TEST_CASE("SmolLM2-135M by hand") {
   CHECK(tf::costs<M>({.context = 1000, .activation_bytes = 2}).pass_memory ==
         512 * 2 * (7 * 576 + 2 * 192 + 3 * 1536) + 2 * 576 + 4 * 49152);
 
+  CHECK_THROWS_WITH(tf::costs<M>({.activation_bytes = 3}), "costs: activation_bytes: expected 2 or 4, got 3");
+  CHECK_THROWS_WITH(tf::costs<M>({.context = -5}), "costs: context: expected 0 or more, got -5");
+  CHECK_THROWS_WITH(tf::costs<M>({.chunk = 0}), "costs: chunk: expected 1 or more, got 0");
+  CHECK_THROWS_WITH(tf::costs<M>({.weight_bytes = -4}), "costs: weight_bytes: expected 1 or more, got -4");
+  CHECK_THROWS_WITH(tf::costs<M>({.cache_bytes = 0}), "costs: cache_bytes: expected 1 or more, got 0");
+
   const std::string text = tf::describe<M>();
   for (const char* wanted : {"SmolLM2-135M: 134,515,008 parameters", "attn.q_proj.weight", "layers 0..29", "[192, 576]",
                              "46,080 bytes per token", "377,487,360 at full context", "835,190,784 FLOPs per token",

@@ -112,6 +112,10 @@ TEST_CASE("the global norm and its clipping are PyTorch's clip_grad_norm_") {
   const char* names[] = {"layers.1.attn.output_proj.weight", "ln_final.bias", "token_embeddings.weight"};
   for (std::size_t g = 0; g < groups.size(); ++g)
     gradients.set(gradients.find(names[g]), std::vector<float>(groups[g].begin(), groups[g].end()));
+  {
+    cpu::Device other(1);
+    CHECK_THROWS_AS(gradient_norm(other, gradients), Error);
+  }
   const float norm = gradient_norm(device, gradients);
   for (const auto& c : table["cases"]) {
     CHECK(norm == doctest::Approx(c["norm"].get<double>()).epsilon(2 * unit));

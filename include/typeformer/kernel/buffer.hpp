@@ -1,11 +1,14 @@
 /// Memory of a device, owned.
 #pragma once
 #include <cstddef>
+#include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "typeformer/core/annotate.hpp"
+#include "typeformer/core/error.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
@@ -21,11 +24,13 @@ class Buffer {
 
  public:
   Buffer() = default;
-  /// Throws Error when the device has no memory left.
+  /// Throws Error when the device has no memory left, or no machine could have as much.
   Buffer(Device& on, std::size_t size) : Buffer() {  // whole already: when zero throws, the memory is released
     on_ = &on;
     size_ = size;
     if (size_ == 0) return;
+    if (size_ > std::numeric_limits<std::size_t>::max() / sizeof(T))
+      throw Error("Buffer", "size", "bytes that can be counted", std::to_string(size_) + " elements");
     data_ = static_cast<T*>(on.allocate(size_ * sizeof(T)));
     on.zero(data_, size_ * sizeof(T));
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +43,11 @@ class KVCache {
       widths_.push_back(L::kv_width);
     });
     for (int layer = 0; layer < S::dims.n_layers; ++layer) {
-      const auto size = static_cast<std::size_t>(options_.sequences) * elements_of_sequence(layer);
+      const auto sequences = static_cast<std::size_t>(options_.sequences), each = elements_of_sequence(layer);
+      if (each > std::numeric_limits<std::size_t>::max() / sequences)
+        throw Error("State", "sequences, capacity", "a cache whose elements can be counted",
+                    std::to_string(sequences) + " sequences of " + std::to_string(each) + " elements in a layer");
+      const std::size_t size = sequences * each;
       keys_.emplace_back(on, size);
       values_.emplace_back(on, size);
     }

@@ -153,6 +153,7 @@ float loss_and_gradients(const Model<M, Device, W>& model, const Batch& source, 
                          const LossOptions& options = {}, Observer&& observer = {}) {
   using A = activation_t<Device, W>;
   detail::check_labels("loss_and_gradients", labels, target.ids.size(), M::Decoder::dims.vocab, options);
+  detail::check_gradients("loss_and_gradients", model, gradients);
   Device& on = model.device();
   detail::PairPass<M, Device, A> pass;
   pass.run("loss_and_gradients", model, source, target, true, observer);
@@ -245,7 +246,8 @@ Extended extend_state(const Model<M, Device, W>& model, EncoderDecoderState<M, D
       decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
     };
     std::vector<const void*> memory = memory_of(model);
-    memory.insert(memory.end(), {state.source_keys(0), state.source_values(0)});
+    for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)
+      memory.insert(memory.end(), {state.source_keys(layer), state.source_values(layer)});
     extend_pass(head_of(model), state, std::move(memory), forward, result, observer);
   });
   return result;

@@ -112,6 +112,8 @@ class PassArrays {
   const std::int32_t* ids() const { return lists_.template at<std::int32_t>(ids_at_); }
   const std::int32_t* positions() const { return lists_.template at<std::int32_t>(positions_at_); }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
+  /// Segments of cross-attention, one for each sequence, in host memory.
+  std::span<const Segment> cross() const { return cross_; }
   /// The sequences of the cache whose last token is in this pass, and the rows of these tokens.
   std::span<const int> finished() const { return finished_; }
   const std::int32_t* last_rows() const { return lists_.template at<std::int32_t>(last_rows_at_); }

@@ -68,6 +68,14 @@ Stack<M, Device, W> stack_of(const Model<M, Device, W>& model) {
   return {model, "", model.tables(), model.position_rows()};
 }
 
+/// Gradients lie in the memory of the model's device object.
+template <class M, class Device, class W>
+void check_gradients(std::string_view operation, const Model<M, Device, W>& model,
+                     const Gradients<M, Device>& gradients) {
+  if (&model.device() != &gradients.device())
+    throw Error(operation, "gradients", "gradients made on the model's device", "those of another device");
+}
+
 /// Where everything lies that a pass of the speaking stack reads of a model.
 template <class M, class Device, class W>
 std::vector<const void*> memory_of(const Model<M, Device, W>& model) {
@@ -187,6 +195,7 @@ requires(M::has_head &&
                                                        Gradients<M, Device>& gradients, const LossOptions& options = {},
                                                        Observer&& observer = {}) {
   detail::check_labels("loss_and_gradients", labels, batch.ids.size(), M::dims.vocab, options);
+  detail::check_gradients("loss_and_gradients", model, gradients);
   Device& on = model.device();
   detail::PassArrays<Device, activation_t<Device, W>> pass;
   detail::PassMemory<Device> memory;
@@ -256,11 +265,13 @@ void extend_in_chunks(KVCache<S, Device, A>& cache, const Batch& batch, const On
 }
 
 /// What must be the same for two passes of one token per sequence to be the same operations: the memory they work in,
-/// and roughly how long the longest sequence is, by which a device may choose its launches.
+/// which sequences of an encoder's they read, and roughly how long the longest sequence is, by which a device may
+/// choose its launches.
 template <class State>
 std::vector<std::int64_t> recording_key(State& state, std::span<const void* const> memory) {
   std::vector<std::int64_t> key{state.pass().tokens()};
   for (const void* at : memory) key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(at)));
+  for (const Segment& source : state.pass().cross()) key.push_back(source.queries);
   int longest = 0;
   for (int s = 0; s < state.sequences(); ++s) longest = std::max(longest, state.length(s));
   key.push_back(std::bit_width(static_cast<unsigned>(longest)));

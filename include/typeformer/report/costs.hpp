@@ -9,8 +9,10 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "typeformer/core/error.hpp"
 #include "typeformer/model/head.hpp"
 #include "typeformer/model/layers.hpp"
 #include "typeformer/model/parameters.hpp"
@@ -132,9 +134,21 @@ std::int64_t weight_bytes_read(std::string_view stack, bool tied, int weight_byt
   return bytes;
 }
 
+inline void check_cost_options(const CostOptions& o) {
+  const auto require = [](bool holds, const char* field, const char* expected, int got) {
+    if (!holds) throw Error("costs", field, expected, std::to_string(got));
+  };
+  require(o.context >= 0, "context", "0 or more", o.context);
+  require(o.weight_bytes > 0, "weight_bytes", "1 or more", o.weight_bytes);
+  require(o.cache_bytes > 0, "cache_bytes", "1 or more", o.cache_bytes);
+  require(o.activation_bytes == 2 || o.activation_bytes == 4, "activation_bytes", "2 or 4", o.activation_bytes);
+  require(o.chunk > 0, "chunk", "1 or more", o.chunk);
+}
+
 /// The costs of stack S of model M. `source`: tokens of the encoder.
 template <class M, class S>
 StackCosts stack_costs(std::string_view stack, CostOptions options, int source) {
+  check_cost_options(options);
   StackCosts costs;
   costs.context = options.context > 0 ? options.context : S::dims.max_seq;
   if constexpr (S::has_head) costs.head_matrix = std::int64_t{S::dims.vocab} * S::dims.d_model;
@@ -153,7 +167,7 @@ StackCosts stack_costs(std::string_view stack, CostOptions options, int source) 
 
 }  // namespace detail
 
-/// The costs of a model of one stack.
+/// The costs of a model of one stack. Throws Error for options that no model has.
 template <Composition M>
 StackCosts costs(const CostOptions& options = {}) {
   return detail::stack_costs<M, M>("", options, 0);

@@ -11,6 +11,8 @@ namespace typeformer::inline TYPEFORMER_ABI {
 /// sqrt(sum g^2) over every parameter: the global norm, summed in double. Waits for the device.
 template <class M, class Device>
 float gradient_norm(Device& on, const ParameterArena<M, Device, float>& gradients) {
+  if (&on != &gradients.device())
+    throw Error("gradient_norm", "gradients", "gradients made on this device", "those of another device");
   const auto squares = [&](const Buffer<Device, float>& buffer) -> double {
     if (buffer.size() == 0) return 0;
     return sum_of_squares(on, buffer.data(), static_cast<std::int64_t>(buffer.size()));  // what pads the arena is zero

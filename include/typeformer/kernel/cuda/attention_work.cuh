@@ -79,6 +79,7 @@ void check_attend(std::string_view operation, AttendArgs<T>& a) {
           "heads to be a multiple of kv_heads", std::to_string(a.heads) + " and " + std::to_string(a.kv_heads));
   require(a.head_dim > 0 && attention_depth(a.head_dim) > 0, operation, "head_dim", "1 to 256",
           std::to_string(a.head_dim));
+  require(a.segment_count >= 0, operation, "segment_count", "0 or more", std::to_string(a.segment_count));
   require(a.segment_count == 0 || (a.segments && a.host_segments), operation, "segments, host_segments", "arrays",
           "null");
   const std::int64_t width = std::int64_t{a.kv_heads} * a.head_dim;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -121,6 +122,8 @@ class Device {
   template <class T>
   T* scratch(std::size_t count, std::string_view operation) {
     const detail::OnGpu current(gpu_, operation);
+    detail::require(count <= std::numeric_limits<std::size_t>::max() / 2 / sizeof(T), operation, "scratch memory",
+                    "bytes that can be counted", std::to_string(count) + " elements");
     if (count * sizeof(T) > shared_->scratch.bytes()) check_not_capturing(operation);
     return static_cast<T*>(shared_->scratch.reserve(count * sizeof(T), operation));
   }
