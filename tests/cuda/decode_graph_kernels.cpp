@@ -22,10 +22,18 @@ using Ids = std::vector<std::int32_t>;
 constexpr Dims dims{.vocab = 21, .d_model = 16, .n_layers = 2, .d_ff = 24, .max_seq = 32};
 using OneStack = Transformer<dims, LayerNorm{}, SwiGLU{}, RoPE{}, GQA{.heads = 2, .kv_heads = 1, .head_dim = 8},
                              PreNorm{}, Biases{}>;
-template <Dims size, GQA heads>
 using TwoStacks = EncoderDecoder<
-    Transformer<size, RMSNorm{}, ReLU{}, T5Buckets{.bidirectional = true}, heads, PreNorm{}, Bidirectional{}>,
-    Transformer<size, RMSNorm{}, ReLU{}, T5Buckets{}, heads, PreNorm{}, TiedEmbeddings{}>>;
+    Transformer<dims, RMSNorm{}, ReLU{}, T5Buckets{.bidirectional = true},
+                GQA{.heads = 2, .kv_heads = 2, .head_dim = 8, .scale = 1.f}, PreNorm{}, Bidirectional{}>,
+    Transformer<dims, RMSNorm{}, ReLU{}, T5Buckets{}, GQA{.heads = 2, .kv_heads = 2, .head_dim = 8, .scale = 1.f},
+                PreNorm{}, TiedEmbeddings{}>>;
+/// With more heads than attention shares by splits when 130 sequences decode: its blocks follow a list.
+constexpr Dims wide{.vocab = 21, .d_model = 64, .n_layers = 1, .d_ff = 24, .max_seq = 32};
+using ManyHeads = EncoderDecoder<
+    Transformer<wide, RMSNorm{}, ReLU{}, T5Buckets{.bidirectional = true},
+                GQA{.heads = 64, .kv_heads = 64, .head_dim = 1, .scale = 1.f}, PreNorm{}, Bidirectional{}>,
+    Transformer<wide, RMSNorm{}, ReLU{}, T5Buckets{}, GQA{.heads = 64, .kv_heads = 64, .head_dim = 1, .scale = 1.f},
+                PreNorm{}, TiedEmbeddings{}>>;
 
 /// Equal seeds, equal weights, none of them zero.
 template <class M, class Device>
@@ -65,8 +73,7 @@ struct Pair {
 }  // namespace
 
 Outcome model_made_anew() {
-  using M = OneStack;
-  Pair<M> pair(1);
+  Pair<OneStack> pair(1);
   State state(*pair.model, {.capacity = 32});
   const Ids prompt{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const auto read = [&](auto& model, auto& of_model, int step) {
@@ -77,7 +84,7 @@ Outcome model_made_anew() {
   const std::size_t vector_count = pair.model->weights().vectors().size();
   pair.model.reset();
   Buffer<cuda::Device, float> taken(pair.on, vector_count);  // where the vectors were
-  pair.model = std::make_unique<Model<M, cuda::Device>>(pair.on);
+  pair.model = std::make_unique<Model<OneStack, cuda::Device>>(pair.on);
   pair.fill_both(2);
 
   Outcome outcome;
@@ -92,8 +99,7 @@ Outcome model_made_anew() {
 }
 
 Outcome source_moved() {
-  using M = TwoStacks<dims, GQA{.heads = 2, .kv_heads = 2, .head_dim = 8, .scale = 1.f}>;
-  Pair<M> pair(1);
+  Pair<TwoStacks> pair(1);
   EncoderDecoderState state(*pair.model, {.capacity = 32});
   EncoderDecoderState judge(*pair.judge, {.capacity = 32});
   constexpr int source_length = 31;
@@ -131,11 +137,8 @@ Outcome source_moved() {
 }
 
 Outcome other_sequences() {
-  // 130 sequences of 64 heads: more than attention shares by splits, so that its blocks follow a list
-  constexpr Dims wide{.vocab = 21, .d_model = 64, .n_layers = 1, .d_ff = 24, .max_seq = 32};
-  using M = TwoStacks<wide, GQA{.heads = 64, .kv_heads = 64, .head_dim = 1, .scale = 1.f}>;
   constexpr int half = 65, sequences = 2 * half;
-  Pair<M> pair(1);
+  Pair<ManyHeads> pair(1);
   EncoderDecoderState state(*pair.model, {.sequences = sequences, .capacity = 16});
   EncoderDecoderState judge(*pair.judge, {.sequences = sequences, .capacity = 16});
   Ids source;
