@@ -60,10 +60,10 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device, A> {
   recording_t<Device> recording_;
 };
 
-template <class M, class Device, class W>
+template <EncoderDecoderComposition M, class Device, class W>
 EncoderDecoderState(const Model<M, Device, W>&, const StateOptions&)
     -> EncoderDecoderState<M, Device, activation_t<Device, W>>;
-template <class M, class Device, class W>
+template <EncoderDecoderComposition M, class Device, class W>
 EncoderDecoderState(const Model<M, Device, W>&) -> EncoderDecoderState<M, Device, activation_t<Device, W>>;
 
 namespace detail {

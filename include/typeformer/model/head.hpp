@@ -65,17 +65,19 @@ class Head {
       const std::int64_t count = std::min(chunk, rows - first);
       const A* h = hidden + first * d_model;
       raw_logits(logits.data(), h, count);
-      cross_entropy(on_, CrossEntropyArgs<A>{.logits = logits.data(),
-                                             .labels = labels + first,
-                                             .loss = losses.data() + first,
-                                             .rows = count,
-                                             .vocab = vocab,
-                                             .factor = S::logit_scale,
-                                             .cap = S::final_softcap,
-                                             .z_loss = options.z_loss,
-                                             .smoothing = options.smoothing,
-                                             .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
-                                             .gradient = dhidden != nullptr});
+      // not CrossEntropyArgs<A>: nvcc writes A as a member of this type, whose name it can't write
+      cross_entropy(on_, CrossEntropyArgs<activation_t<Device, W>>{
+                             .logits = logits.data(),
+                             .labels = labels + first,
+                             .loss = losses.data() + first,
+                             .rows = count,
+                             .vocab = vocab,
+                             .factor = S::logit_scale,
+                             .cap = S::final_softcap,
+                             .z_loss = options.z_loss,
+                             .smoothing = options.smoothing,
+                             .gradient_scale = counted ? 1.f / static_cast<float>(counted) : 0.f,
+                             .gradient = dhidden != nullptr});
       if (dhidden)
         linear_backward(on_, LinearBackwardArgs<A, W>{.dx = dhidden + first * d_model,
                                                       .dw = dmatrix,

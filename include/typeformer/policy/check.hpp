@@ -116,9 +116,11 @@ constexpr bool constant_kinds_in_range(int layers) {
     if (Pattern.kind(layer) < 0 || Pattern.kind(layer) >= policy_t<Pattern>::kinds) return false;
   return true;
 }
+template <int>
+struct ConstantKind;  // not std::integral_constant: nvcc would write this expression wherever that stands for 0
 template <auto Pattern>
 concept ConstantKinds = requires {
-  typename std::integral_constant<int, Pattern.kind(0)>;
+  typename ConstantKind<Pattern.kind(0)>;
 };
 template <class>
 constexpr bool is_changes = false;
