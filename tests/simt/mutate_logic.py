@@ -28,9 +28,9 @@ rewritten, are left alone. Exit status: 0 all reached mutants are killed or expl
 explanation is wrong; 2 no program. Standard library only. The compiler is $CXX, or g++.
 """
 import argparse
+import hashlib
 import os
 import pathlib
-import random
 import re
 import resource
 import subprocess
@@ -178,6 +178,11 @@ def explanations(file):
     return [tuple(part.strip() for part in line.split(" # ", 1)) for line in lines if line and not line.startswith("#")]
 
 
+def lot(seed, site, variant):
+    """By what a sample is drawn: a mutant's own text, so that changes elsewhere in the file do not change the sample."""
+    return hashlib.sha256(f"{seed} {site.file} {site.marked(variant)}".encode()).digest()
+
+
 def judge(operation, options):
     """{(file, line, marked line): verdict} of an operation's mutants; exits where there is no program."""
     work = options.work / operation
@@ -206,8 +211,7 @@ def judge(operation, options):
     todo = [(site, variant) for site in program.sites for variant in site.variants]
     of = f"{len(todo)} mutants"
     if options.sample and options.sample < len(todo):
-        chosen = random.Random(options.seed).sample(range(len(todo)), options.sample)
-        todo = [todo[i] for i in sorted(chosen)]
+        todo = sorted(todo, key=lambda mutant: lot(options.seed, *mutant))[:options.sample]
     print(f"{operation}: {len(todo)} of {of}, {len(program.dropped)} places not mutable; the tests take {normal:.1f} s",
           flush=True)
 
