@@ -41,7 +41,7 @@ launcher=()
 if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 fi
-# What clang++ builds and runs besides: folders of tests/ ('.' is tests/ itself) that together instantiate every chapter once.
+# What clang++ builds and runs besides, every header alone among it: folders of tests/ ('.' is tests/ itself) that together instantiate every chapter once.
 clang_folders='.;headers;core;policy;kernel;report;train'
 cmake --preset ci-clang "${launcher[@]}" -DTYPEFORMER_SMOLLM2="$model" -DTYPEFORMER_TEST_FOLDERS="$clang_folders" --log-level=WARNING
 cmake --preset ci "${launcher[@]}" -DTYPEFORMER_SMOLLM2="$model" -DTYPEFORMER_CUDA=$cuda -DTYPEFORMER_NVDISASM="$nvdisasm" \

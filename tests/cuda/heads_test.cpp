@@ -248,169 +248,6 @@ void check_both(const std::string& kind, const Case& c) {
 
 // --- cases ----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("heads: RoPE, whole heads and parts of them") {
-  for (const bool adjacent : {false, true})
-    for (const auto& [head_dim, width] : {std::pair<std::size_t, std::size_t>{2, 2},
-                                          {16, 16},
-                                          {24, 8},
-                                          {40, 20},
-                                          {64, 64},
-                                          {80, 32},
-                                          {128, 128},
-                                          {256, 256},
-                                          {256, 64},
-                                          {250, 250},
-                                          {96, 24}})
-      for (const std::size_t tokens : {1u, 9u})
-        check_both("none", {.tokens = tokens,
-                            .heads = 3,
-                            .kv_heads = 2,
-                            .head_dim = head_dim,
-                            .rotary_width = width,
-                            .adjacent = adjacent,
-                            .amplitude = 1.1,
-                            .to_rows = true});
-}
-TEST_CASE("heads: without position, head_dims from 1 on") {
-  for (const std::size_t head_dim : {1u, 3u, 5u, 17u, 129u, 255u})
-    for (const char* kind : {"none", "layer"}) check_both(kind, {.tokens = 3, .heads = 2, .head_dim = head_dim});
-}
-TEST_CASE("heads: norms of every kind and width, before and after RoPE") {
-  for (const char* kind : {"rms", "rms_one_plus", "rms_plain", "layer", "layer_plain", "tanh"})
-    for (const Width width : {Width::head, Width::head_own_weights, Width::all_heads})
-      for (const bool after : {false, true})
-        for (const std::size_t head_dim : {6u, 32u})
-          check_both(kind, {.tokens = 7,
-                            .heads = 4,
-                            .kv_heads = 2,
-                            .head_dim = head_dim,
-                            .rotary_width = head_dim / 4 * 2,
-                            .amplitude = .9,
-                            .width = width,
-                            .after = after,
-                            .to_rows = true});
-}
-TEST_CASE("heads: many tokens, many heads, unaligned arrays, grids in pieces") {
-  check_both("layer", {.tokens = 300, .heads = 3, .kv_heads = 1, .head_dim = 8, .rotary_width = 8});
-  check_both(
-      "rms",
-      {.tokens = 70, .heads = 9, .kv_heads = 3, .head_dim = 64, .rotary_width = 64, .width = Width::head_own_weights});
-  check_both(
-      "layer",
-      {.tokens = 5, .heads = 20, .kv_heads = 17, .head_dim = 128, .rotary_width = 128, .width = Width::all_heads});
-  check_both("rms",
-             {.tokens = 3, .heads = 40, .kv_heads = 8, .head_dim = 80, .width = Width::all_heads, .after = true});
-  check_both("layer",
-             {.tokens = 9, .heads = 3, .kv_heads = 3, .head_dim = 64, .rotary_width = 32, .shift = 1, .gap = 3});
-  check_both("rms",
-             {.tokens = 9, .heads = 3, .kv_heads = 3, .head_dim = 64, .rotary_width = 32, .gap = 8, .to_rows = true});
-  for (const Width width : {Width::head, Width::all_heads})
-    check_both("layer", {.tokens = 33,
-                         .heads = 5,
-                         .kv_heads = 2,
-                         .head_dim = 16,
-                         .rotary_width = 16,
-                         .width = width,
-                         .to_rows = true,
-                         .grid_limit = 3});
-}
-TEST_CASE("heads: many heads, angles of every size") {
-  for (const char* kind : {"none", "rms", "layer", "tanh", "rms_one_plus", "rms_plain", "layer_plain"})
-    for (const bool adjacent : {false, true})
-      for (const Width width : {Width::head, Width::all_heads})
-        for (const std::size_t head_dim : {128u, 250u})
-          for (const bool after : {false, true}) {
-            if (adjacent && std::string(kind).find("_") != std::string::npos) continue;
-            check_both(kind, {.tokens = 4,
-                              .heads = 9,
-                              .kv_heads = 3,
-                              .head_dim = head_dim,
-                              .rotary_width = head_dim,
-                              .adjacent = adjacent,
-                              .width = width,
-                              .after = after,
-                              .far_angles = true});
-          }
-}
-TEST_CASE("heads: gradients that are not wanted") {
-  for (const Width width : {Width::head, Width::all_heads})
-    check_both("layer", {.tokens = 5,
-                         .heads = 2,
-                         .kv_heads = 2,
-                         .head_dim = 32,
-                         .rotary_width = 32,
-                         .width = width,
-                         .gradients_wanted = false});
-}
-
-TEST_CASE("heads: a thousand shapes") {
-  const char* kinds[] = {"none", "rms", "layer", "tanh", "rms_one_plus", "rms_plain", "layer_plain"};
-  const int cases = support::random_cases(1000);
-  for (int i = 0; i < cases; ++i) {
-    reference::Random random(static_cast<std::uint64_t>(i) * 7919 + 1);
-    Case c;
-    c.tokens = random.below(20) == 0 ? random.below(90) : random.below(7);
-    c.heads = 1 + random.below(5);
-    c.kv_heads = 1 + random.below(3);
-    const std::size_t dims[] = {1 + random.below(20), 8 * (1 + random.below(6)), 16, 64};
-    c.head_dim = dims[random.below(4)];
-    const std::size_t widths[] = {0, c.head_dim / 2 * 2, random.below(c.head_dim + 1) / 2 * 2, c.head_dim / 16 * 16};
-    c.rotary_width = widths[random.below(4)];
-    c.adjacent = random.below(3) == 0;
-    c.amplitude = random.below(2) ? 1 : 1.25;
-    c.width = static_cast<Width>(random.below(3));
-    c.after = random.below(2) == 0;
-    c.shift = random.below(3) == 0 ? random.below(5) : 0;
-    c.gap = random.below(3) == 0 ? random.below(9) : 0;
-    c.to_rows = random.below(2) == 0;
-    c.gradients_wanted = random.below(5) != 0;
-    c.grid_limit = random.below(4) == 0 ? 1 + static_cast<int>(random.below(5)) : 0;
-    c.far_angles = random.below(4) == 0;
-    check(kinds[random.below(c.adjacent ? 4 : 7)], random.below(2) ? Number::f32 : Number::bf16, c,
-          static_cast<std::uint64_t>(i));
-  }
-}
-
-TEST_CASE("heads: two runs are equal") {
-  for (const Width width : {Width::head, Width::head_own_weights, Width::all_heads})
-    for (const Number number : {Number::f32, Number::bf16}) {
-      const Case c{.tokens = 150, .heads = 4, .kv_heads = 2, .head_dim = 16, .rotary_width = 16, .width = width};
-      const Inputs in = draw(number, c, 5);
-      CHECK(heads::run("layer", number, c, in) == heads::run("layer", number, c, in));
-    }
-}
-
-TEST_CASE("heads: NaN of one head stays in that head") {
-  Case c{.tokens = 2, .heads = 3, .kv_heads = 1, .head_dim = 16, .rotary_width = 16};
-  Inputs in = draw(Number::f32, c, 1);
-  in.qkv(0, 20) = NAN;
-  const Results ours = heads::run("rms", Number::f32, c, in);
-  for (std::size_t i = 0; i < ours.q.size(); ++i) CHECK(std::isnan(ours.q[i]) == (i / 16 == 1));
-}
-
-/// Of turns by float angles of positions up to a million, in units in the last place of [0.5, 1): 0.5 is a correctly
-/// rounded result, 0.69 what rotation.cuh promises, and an error of the product of cos and 1 comes on top: none.
-TEST_CASE("heads: angles are exact") {
-  double worst = 0;
-  const int count = support::random_cases(40000);
-  reference::Random random(3);
-  for (const float frequency : {1.f, .75f, 0.031622775f, 1e-4f, 3.4e-7f, 2.5f}) {
-    std::vector<std::int32_t> position;
-    for (int i = 0; i < 200; ++i) position.push_back(i);
-    for (int i = 0; i < count; ++i) position.push_back(static_cast<std::int32_t>(random.below(1000001)));
-    position.push_back(2147483647);
-    position.push_back(-5);
-    const auto turned = heads::turned_units(position, frequency);
-    for (std::size_t t = 0; t < position.size(); ++t) {
-      const long double angle = static_cast<long double>(static_cast<float>(position[t]) * frequency);
-      worst = std::fmax(worst, std::fabs(static_cast<double>(std::cos(angle)) - turned[2 * t]));
-      worst = std::fmax(worst, std::fabs(static_cast<double>(std::sin(angle)) - turned[2 * t + 1]));
-    }
-  }
-  MESSAGE("largest error of sine and cosine: " << worst * 0x1p24 << " units in the last place");
-  CHECK(worst <= .69 * 0x1p-24);
-}
-
 TEST_CASE("heads: nothing to do, and wrong arguments") {
   heads::run_nothing();
   CHECK(heads::complaint("nothing") == "none");
@@ -456,6 +293,174 @@ TEST_CASE("tuning: heads have lanes for all their channels, and blocks whole war
           CHECK((tokens + sums.tokens - 1) / sums.tokens <= 256);
         }
     }
+}
+
+TEST_CASE("heads: RoPE, whole heads and parts of them") {
+  for (const bool adjacent : {false, true})
+    for (const auto& [head_dim, width] : {std::pair<std::size_t, std::size_t>{2, 2},
+                                          {16, 16},
+                                          {24, 8},
+                                          {40, 20},
+                                          {64, 64},
+                                          {80, 32},
+                                          {128, 128},
+                                          {256, 256},
+                                          {256, 64},
+                                          {250, 250},
+                                          {96, 24}})
+      for (const std::size_t tokens : {1u, 9u})
+        check_both("none", {.tokens = tokens,
+                            .heads = 3,
+                            .kv_heads = 2,
+                            .head_dim = head_dim,
+                            .rotary_width = width,
+                            .adjacent = adjacent,
+                            .amplitude = 1.1,
+                            .to_rows = true});
+}
+
+TEST_CASE("heads: without position, head_dims from 1 on") {
+  for (const std::size_t head_dim : {1u, 3u, 5u, 17u, 129u, 255u})
+    for (const char* kind : {"none", "layer"}) check_both(kind, {.tokens = 3, .heads = 2, .head_dim = head_dim});
+}
+
+TEST_CASE("heads: norms of every kind and width, before and after RoPE") {
+  for (const char* kind : {"rms", "rms_one_plus", "rms_plain", "layer", "layer_plain", "tanh"})
+    for (const Width width : {Width::head, Width::head_own_weights, Width::all_heads})
+      for (const bool after : {false, true})
+        for (const std::size_t head_dim : {6u, 32u})
+          check_both(kind, {.tokens = 7,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = head_dim,
+                            .rotary_width = head_dim / 4 * 2,
+                            .amplitude = .9,
+                            .width = width,
+                            .after = after,
+                            .to_rows = true});
+}
+
+TEST_CASE("heads: many tokens, many heads, unaligned arrays, grids in pieces") {
+  check_both("layer", {.tokens = 300, .heads = 3, .kv_heads = 1, .head_dim = 8, .rotary_width = 8});
+  check_both(
+      "rms",
+      {.tokens = 70, .heads = 9, .kv_heads = 3, .head_dim = 64, .rotary_width = 64, .width = Width::head_own_weights});
+  check_both(
+      "layer",
+      {.tokens = 5, .heads = 20, .kv_heads = 17, .head_dim = 128, .rotary_width = 128, .width = Width::all_heads});
+  check_both("rms",
+             {.tokens = 3, .heads = 40, .kv_heads = 8, .head_dim = 80, .width = Width::all_heads, .after = true});
+  check_both("layer",
+             {.tokens = 9, .heads = 3, .kv_heads = 3, .head_dim = 64, .rotary_width = 32, .shift = 1, .gap = 3});
+  check_both("rms",
+             {.tokens = 9, .heads = 3, .kv_heads = 3, .head_dim = 64, .rotary_width = 32, .gap = 8, .to_rows = true});
+  for (const Width width : {Width::head, Width::all_heads})
+    check_both("layer", {.tokens = 33,
+                         .heads = 5,
+                         .kv_heads = 2,
+                         .head_dim = 16,
+                         .rotary_width = 16,
+                         .width = width,
+                         .to_rows = true,
+                         .grid_limit = 3});
+}
+
+TEST_CASE("heads: gradients that are not wanted") {
+  for (const Width width : {Width::head, Width::all_heads})
+    check_both("layer", {.tokens = 5,
+                         .heads = 2,
+                         .kv_heads = 2,
+                         .head_dim = 32,
+                         .rotary_width = 32,
+                         .width = width,
+                         .gradients_wanted = false});
+}
+
+TEST_CASE("heads: two runs are equal") {
+  for (const Width width : {Width::head, Width::head_own_weights, Width::all_heads})
+    for (const Number number : {Number::f32, Number::bf16}) {
+      const Case c{.tokens = 150, .heads = 4, .kv_heads = 2, .head_dim = 16, .rotary_width = 16, .width = width};
+      const Inputs in = draw(number, c, 5);
+      CHECK(heads::run("layer", number, c, in) == heads::run("layer", number, c, in));
+    }
+}
+
+TEST_CASE("heads: NaN of one head stays in that head") {
+  Case c{.tokens = 2, .heads = 3, .kv_heads = 1, .head_dim = 16, .rotary_width = 16};
+  Inputs in = draw(Number::f32, c, 1);
+  in.qkv(0, 20) = NAN;
+  const Results ours = heads::run("rms", Number::f32, c, in);
+  for (std::size_t i = 0; i < ours.q.size(); ++i) CHECK(std::isnan(ours.q[i]) == (i / 16 == 1));
+}
+
+/// Of turns by float angles of positions up to a million, in units in the last place of [0.5, 1): 0.5 is a correctly
+/// rounded result, 0.69 what rotation.cuh promises, and an error of the product of cos and 1 comes on top: none.
+TEST_CASE("heads: angles are exact") {
+  double worst = 0;
+  const int count = support::random_cases(40000);
+  reference::Random random(3);
+  for (const float frequency : {1.f, .75f, 0.031622775f, 1e-4f, 3.4e-7f, 2.5f}) {
+    std::vector<std::int32_t> position;
+    for (int i = 0; i < 200; ++i) position.push_back(i);
+    for (int i = 0; i < count; ++i) position.push_back(static_cast<std::int32_t>(random.below(1000001)));
+    position.push_back(2147483647);
+    position.push_back(-5);
+    const auto turned = heads::turned_units(position, frequency);
+    for (std::size_t t = 0; t < position.size(); ++t) {
+      const long double angle = static_cast<long double>(static_cast<float>(position[t]) * frequency);
+      worst = std::fmax(worst, std::fabs(static_cast<double>(std::cos(angle)) - turned[2 * t]));
+      worst = std::fmax(worst, std::fabs(static_cast<double>(std::sin(angle)) - turned[2 * t + 1]));
+    }
+  }
+  MESSAGE("largest error of sine and cosine: " << worst * 0x1p24 << " units in the last place");
+  CHECK(worst <= .69 * 0x1p-24);
+}
+
+TEST_CASE("heads: a thousand shapes") {
+  const char* kinds[] = {"none", "rms", "layer", "tanh", "rms_one_plus", "rms_plain", "layer_plain"};
+  const int cases = support::random_cases(1000);
+  for (int i = 0; i < cases; ++i) {
+    reference::Random random(static_cast<std::uint64_t>(i) * 7919 + 1);
+    Case c;
+    c.tokens = random.below(20) == 0 ? random.below(90) : random.below(7);
+    c.heads = 1 + random.below(5);
+    c.kv_heads = 1 + random.below(3);
+    const std::size_t dims[] = {1 + random.below(20), 8 * (1 + random.below(6)), 16, 64};
+    c.head_dim = dims[random.below(4)];
+    const std::size_t widths[] = {0, c.head_dim / 2 * 2, random.below(c.head_dim + 1) / 2 * 2, c.head_dim / 16 * 16};
+    c.rotary_width = widths[random.below(4)];
+    c.adjacent = random.below(3) == 0;
+    c.amplitude = random.below(2) ? 1 : 1.25;
+    c.width = static_cast<Width>(random.below(3));
+    c.after = random.below(2) == 0;
+    c.shift = random.below(3) == 0 ? random.below(5) : 0;
+    c.gap = random.below(3) == 0 ? random.below(9) : 0;
+    c.to_rows = random.below(2) == 0;
+    c.gradients_wanted = random.below(5) != 0;
+    c.grid_limit = random.below(4) == 0 ? 1 + static_cast<int>(random.below(5)) : 0;
+    c.far_angles = random.below(4) == 0;
+    check(kinds[random.below(c.adjacent ? 4 : 7)], random.below(2) ? Number::f32 : Number::bf16, c,
+          static_cast<std::uint64_t>(i));
+  }
+}
+
+TEST_CASE("heads: many heads, angles of every size") {
+  for (const char* kind : {"none", "rms", "layer", "tanh", "rms_one_plus", "rms_plain", "layer_plain"})
+    for (const bool adjacent : {false, true})
+      for (const Width width : {Width::head, Width::all_heads})
+        for (const std::size_t head_dim : {128u, 250u})
+          for (const bool after : {false, true}) {
+            if (adjacent && std::string(kind).find("_") != std::string::npos) continue;
+            check_both(kind, {.tokens = 4,
+                              .heads = 9,
+                              .kv_heads = 3,
+                              .head_dim = head_dim,
+                              .rotary_width = head_dim,
+                              .adjacent = adjacent,
+                              .width = width,
+                              .after = after,
+                              .far_angles = true});
+          }
 }
 
 }  // namespace

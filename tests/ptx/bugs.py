@@ -5,7 +5,7 @@
 
 Each bug edits a copy of the headers where only nvcc looks (simt/cuda.hpp, convert.hpp's assembly, #ifdef __CUDACC__), which is
 shown by comparing what g++'s preprocessor gives. The unchanged test program NAME then runs on the PTX of the copy: norm with its own
-checks, attention (mutation_attention.cpp) against the host layer.
+checks, attention (synchronization_attention.cpp) against the host layer.
 """
 import argparse
 import hashlib
@@ -71,7 +71,7 @@ def preprocessed(options, include, name):
     return hashlib.sha256(" ".join(run(command).stdout.split()).encode()).hexdigest()
 
 
-SOURCES = {"norm": "norm_kernels", "attention": "mutation_attention"}
+SOURCES = {"norm": "norm_kernels", "attention": "synchronization_attention"}
 ENVIRONMENT = {"norm": {}, "attention": {"TYPEFORMER_PTX_MODE": "both", "TYPEFORMER_PTX_MOST_ERROR": "0.02"}}
 
 

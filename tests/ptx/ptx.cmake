@@ -1,9 +1,9 @@
 # typeformer_ptx_tests(<name> OPERATION <operation> KERNELS <source> ... [LABELS ...] [TIMEOUT seconds])
 # runs the program <name>_plain of typeformer_simt_tests with nvcc's PTX of its kernels in place of the host layer:
-#   <name>_ptx80, _ptx90           the code for sm_80 and sm_90, threads in order, asynchronous copies late
+#   <name>_ptx80                   the code for sm_80, threads in order, asynchronous copies late
+#   <name>_ptx90                   the code for sm_90, threads in a random order, asynchronous copies at random
 #   <name>_ptx_both                the host layer first, then the PTX on the same memory
-#   <name>_ptx_seed_1, _2, _3      three random orders, with late, early and random copies
-#   <name>_ptx_ulp_2, _ulp_8       approximate instructions are off by up to as many units in the last place
+#   <name>_ptx_ulp                 approximate instructions are off by up to 8 units in the last place, copies early
 #   <name>_ptx_entries             nvcc's entries and the kernels that are launched are the same
 #   <name>_ptx_coverage            nearly every instruction of every entry ran
 #   <name>_ptx_agreement           the host layer and the PTX agree, bit for bit or within a bound
@@ -71,8 +71,7 @@ function(typeformer_ptx_tests name)
   if(TYPEFORMER_TEST_PREFIX)
     return()  # another compiler's tree: nvcc's code is the same
   endif()
-  set(runs "ptx80 80 0 late 0" "ptx90 90 0 late 0" "ptx_both 80 0 late 0" "ptx_seed_1 80 1 late 0" "ptx_seed_2 90 2 early 0" "ptx_seed_3 80 3 random 0"
-           "ptx_ulp_2 80 0 late 2" "ptx_ulp_8 90 0 early 8")
+  set(runs "ptx80 80 0 late 0" "ptx90 90 1 random 0" "ptx_both 80 0 late 0" "ptx_ulp 90 0 early 8")
   if(NOT TARGET typeformer_ptx)
     foreach(run IN LISTS runs)
       string(REGEX REPLACE " .*" "" run "${run}")

@@ -10,7 +10,7 @@
 A comparison gets its neighbour (< as <=), true and false; a condition true and false; a product, quotient or remainder
 loses an operand; a sum becomes a difference or is off by one (of floats: loses its right operand); a shift and a mask
 move; += subtracts, does nothing, or forgets what was there; min and max become either operand; a literal grows by one
-or becomes zero; an assignment or a call is left out. Synchronization is mutate.py's.
+or becomes zero; an assignment or a call is left out. Synchronization is mutate_synchronization.py's.
 
 A kernel file is rewritten so that the environment chooses the mutant (mutant.hpp). An operation's test program is built
 once with the rewritten files, then run for each mutant: KILLED when it fails or takes too long. What survives runs
@@ -208,7 +208,8 @@ def judge(operation, options):
     for site in program.dropped if options.progress else []:
         print(f"  not mutable: {site.file}:{site.line}: {site.marked(min(site.variants))}", file=sys.stderr)
     reached = {int(line) for line in reached_file.read_text().split()}
-    todo = [(site, variant) for site in program.sites for variant in site.variants]
+    todo = [(site, variant) for site in program.sites for variant in site.variants
+            if not options.match or any(piece in site.marked(variant) for piece in options.match)]
     of = f"{len(todo)} mutants"
     if options.sample and options.sample < len(todo):
         todo = sorted(todo, key=lambda mutant: lot(options.seed, *mutant))[:options.sample]
@@ -260,7 +261,7 @@ def report(verdicts, options):
         counts.setdefault(file, []).append(verdict)
         if wrong or verdict == "unreached" or verdict == ORDER[1] and not rules:
             print(f"{file}:{line}: {marked}: {verdict.upper()}{' although explained' if rules and wrong else ''}")
-    if not options.sample and not options.only:
+    if not options.sample and not options.only and not options.match:
         for file in complete:
             for rule in known[file]:
                 if (file, rule) not in used:
@@ -278,6 +279,7 @@ def main():
     parser.add_argument("operations", nargs="*", help="all when there is none")
     parser.add_argument("--list", action="store_true", help="names operations and their kernel files")
     parser.add_argument("--only", action="append", metavar="FILE", help="mutants of this kernel file alone")
+    parser.add_argument("--match", action="append", metavar="PIECE", help="mutants whose marked line has this piece alone")
     parser.add_argument("--sample", type=int, help="so many mutants, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="prints the mutants and runs nothing")

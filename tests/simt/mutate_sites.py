@@ -18,7 +18,7 @@ COUNTING = {"+=": ("-=", "nothing", "off by one"), "-=": ("+=", "nothing", "off 
 ASSIGNMENTS = {sign: ("=", "nothing") for sign in ("*=", "/=", "|=", "&=", "^=")}
 CHOICES = {"min": "least", "max": "most", "fmaxf": "most_float"}
 OPEN, CLOSED = "([{", ")]}"
-BORDERS = {",", ";", "=", "?", ":", "&&", "||", "return"}
+BORDERS = {",", ";", "=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "?", ":", "&&", "||", "return"}
 NO_STATEMENTS = set(
     "if for while do else switch case default break continue return goto using struct class enum template typename "
     "public private namespace static_assert const constexpr auto static inline __syncthreads __syncwarp "
@@ -241,7 +241,7 @@ def statements(t, file):
         if t.words[end] != ";" or t.in_for_header(i) or declares or changes or not ("=" in top or "(" in top):
             continue
         if any(name.startswith("cp_async") for name in top):
-            continue  # synchronization: mutate.py
+            continue  # synchronization: mutate_synchronization.py
         begin, end = t.spans[i][0], t.spans[end][1]
         first_line = t.text[begin:end].split("\n")[0]
         yield Site(file, t.text, (begin, begin + len(first_line)),

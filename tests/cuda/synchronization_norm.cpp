@@ -1,5 +1,5 @@
-// What mutate.py runs under the race checker for rows.cuh, by norms: rows of one warp and of a whole block, forward and
-// backward.
+// What mutate_synchronization.py runs under the race checker for rows.cuh, by norms: rows of one warp and of a whole
+// block, forward and backward.
 #include <cmath>
 #include <cstdio>
 #include <vector>

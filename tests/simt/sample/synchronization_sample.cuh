@@ -1,4 +1,4 @@
-// A kernel for the test of mutate.py: every synchronization is needed, except the last one.
+// A kernel for the test of mutate_synchronization.py: every synchronization is needed, except the last one.
 #pragma once
 #include "typeformer/simt/simt.hpp"
 

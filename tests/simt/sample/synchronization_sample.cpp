@@ -1,5 +1,5 @@
-// Runs the sample of mutate.py's test; exit status 0 when the result is right and no rule was broken.
-#include "sample/mutation_sample.cuh"
+// Runs the sample of mutate_synchronization.py's test; exit status 0 when the result is right and no rule was broken.
+#include "sample/synchronization_sample.cuh"
 
 #include <cstdio>
 

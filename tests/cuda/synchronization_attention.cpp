@@ -1,5 +1,5 @@
-// What mutate.py runs under the race checker for attention's kernels: several tiles of queries and keys, one and two
-// tiles of heads in a group, a trained bias, both number types.
+// What mutate_synchronization.py runs under the race checker for attention's kernels: several tiles of queries and
+// keys, one and two tiles of heads in a group, a trained bias, both number types.
 #include <cmath>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// What mutate.py runs under the race checker for attention by splits: several splits and tiles of keys, and two tiles
-// of rows, both number types.
+// What mutate_synchronization.py runs under the race checker for attention by splits: several splits and tiles of keys,
+// and two tiles of rows, both number types.
 #include <cmath>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// What mutate.py runs under the race checker for the kernels of prepare_heads: statistics of a head and of all heads,
-// several groups of lanes, sums of gradients over a block.
+// What mutate_synchronization.py runs under the race checker for the kernels of prepare_heads: statistics of a head and
+// of all heads, several groups of lanes, sums of gradients over a block.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -1,4 +1,5 @@
-// What mutate.py runs under the race checker for embedding.cuh: tokens that share their indices, in two tiles.
+// What mutate_synchronization.py runs under the race checker for embedding.cuh: tokens that share their indices, in two
+// tiles.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,4 @@
-// What mutate.py runs under the race checker for loss.cuh: rows of several warps, one of them ignored.
+// What mutate_synchronization.py runs under the race checker for loss.cuh: rows of several warps, one of them ignored.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,5 @@
-// What mutate.py runs under the race checker for sampling.cuh: blocks of a few warps, with every step of the choice.
+// What mutate_synchronization.py runs under the race checker for sampling.cuh: blocks of a few warps, with every step
+// of the choice.
 #include <cmath>
 #include <cstdio>
 #include <span>
