@@ -34,6 +34,8 @@ std::string kept_memory();
 /// What goes wrong when operations are recorded and replayed: with other numbers in the same memory, another key, more
 /// scratch memory in between, lists that were forgotten before and after, and work that fails while it is recorded.
 std::string replayed();
+/// What goes wrong on the streams that CUDA cannot capture: the null stream, by both of its names.
+std::string not_recorded();
 /// What goes wrong when the caller captures the stream: what can't be captured is refused, all else is in the graph.
 std::string captured_by_the_caller();
 

@@ -244,6 +244,21 @@ std::string replayed() {
   return wrong;
 }
 
+std::string not_recorded() {
+  std::string wrong;
+  for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy}) {
+    cuda::Device on({.stream = stream});
+    cuda::Device::Recording recording;
+    support::Array<float> x(on, std::vector<double>(64, 1));
+    const std::int64_t key = 1;
+    for (int i = 0; i < 3; ++i)
+      on.run(recording, std::span(&key, 1),
+             [&] { add(on, AddArgs<float>{.y = x.data(), .a = x.data(), .b = x.data(), .count = 64}); });
+    if (recording || x.download() != std::vector<double>(64, 8)) wrong += stream ? "legacy, " : "null, ";
+  }
+  return wrong;
+}
+
 std::string captured_by_the_caller() {
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
@@ -274,6 +289,21 @@ std::string captured_by_the_caller() {
       wrong += "download, ";
     if (complaint([&] { on.scratch<float>(64, "some operation"); }) != "some operation" + no_capture)
       wrong += "scratch, ";
+    if (complaint([&] { support::Array<float>(on, 64); }) != "cuda::Device::allocate" + no_capture) wrong += "memory, ";
+    if (complaint([&] { on.list(std::as_bytes(std::span("abcd")), "some operation"); }) !=
+        "some operation" + no_capture)
+      wrong += "a list, ";
+    const auto product = [&](std::int64_t rows) {
+      LinearArgs<float, float> a;
+      a.y = y.data();
+      a.x = a.w = x.data();
+      a.rows = rows;
+      a.in = a.out = 4;
+      linear(on, a);
+    };
+    if (complaint([&] { product(1); }) != "linear" + no_capture) wrong += "the first product, ";
+    product(1);
+    if (complaint([&] { product(2); }) != "none") wrong += "a product whose workspace is there, ";
     on.scratch<float>(64, "some operation");
     const auto sum = [&] {
       on.scratch<float>(64, "some operation");

@@ -1,4 +1,4 @@
-/// Every call of CUDA and cuBLASLt that a phase of a model's life makes, failed in turn.
+/// Calls of CUDA and cuBLASLt that a phase of a model's life makes, failed in turn.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct Report {
   std::vector<std::string> wrong;      ///< no error, a leak, or a wrong result afterwards
 };
 /// `phase`: "load", "prefill", "decode" or "training". `sticky`: every call after the failed one fails too, as after
-/// an illegal access; nothing works afterwards then.
-Report fail_each_call(const std::string& phase, bool sticky);
+/// an illegal access; nothing works afterwards then. `step`: 1 fails each call, n every nth.
+Report fail_calls(const std::string& phase, bool sticky, std::uint64_t step);
 
 }  // namespace failure

@@ -132,7 +132,7 @@ void fail_one(const std::string& name, const Phase& phase, std::uint64_t nth, bo
 
 }  // namespace
 
-Report fail_each_call(const std::string& name, bool sticky) {
+Report fail_calls(const std::string& name, bool sticky, std::uint64_t step) {
   const Phase phase = name == "load"      ? load_phase
                       : name == "prefill" ? prefill_phase
                       : name == "decode"  ? decode_phase
@@ -147,7 +147,7 @@ Report fail_each_call(const std::string& name, bool sticky) {
     expected = phase(*world);
     report.calls = tally.calls();
   }
-  for (std::uint64_t nth = 1; nth <= report.calls; ++nth) fail_one(name, phase, nth, sticky, expected, report);
+  for (std::uint64_t nth = 1; nth <= report.calls; nth += step) fail_one(name, phase, nth, sticky, expected, report);
   return report;
 }
 

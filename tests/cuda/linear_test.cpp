@@ -124,6 +124,18 @@ TEST_CASE("linear: a thousand shapes") {
   }
 }
 
+/// Sums of 4097 - 4096: bf16 has no 4097, float has.
+TEST_CASE("linear: parts of a sum are not rounded") {
+  const Case c{.rows = 4, .in = 8194, .out = 4, .bias = false};
+  Inputs in = draw(Number::bf16, c);
+  for (double& x : in.x.data) x = 1;
+  for (std::size_t i = 0; i < in.w.data.size(); ++i) {
+    const std::size_t k = i % c.in;
+    in.w.data[i] = k < 4097 ? 1 : k < 8193 ? -1 : 0;
+  }
+  CHECK(linear_cuda::run(Number::bf16, c, in).y == std::vector<double>(16, 1));
+}
+
 TEST_CASE("linear: no rows") {
   const Case c{.rows = 0, .in = 4, .out = 3};
   const Inputs in = draw(Number::f32, c);

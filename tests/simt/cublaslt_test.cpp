@@ -376,6 +376,49 @@ TEST_CASE("descriptors check names and sizes, handles and sizes of matrices") {
   cublasLtDestroy(handle);
 }
 
+TEST_CASE("heuristics: parts of a sum are rounded to D's type where the caller allows it") {
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t description = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+  REQUIRE(cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasLtMatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS);
+  const std::uint64_t granted = 4 << 20;
+  REQUIRE(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &granted,
+                                               sizeof granted) == CUBLAS_STATUS_SUCCESS);
+  const Matrix a(1, 514, CUBLASLT_ORDER_COL, CUDA_R_16BF, 1, 0, 1), b(514, 1, CUBLASLT_ORDER_COL, CUDA_R_16BF, 1, 0, 2),
+      d(1, 1, CUBLASLT_ORDER_COL, CUDA_R_16BF, 1, 0, 3);
+  std::vector<float> signs(514, 0);  // their sum is 257 - 256; bf16 has no 257
+  for (std::size_t k = 0; k < 513; ++k) signs[k] = k < 257 ? 1 : -1;
+  const DeviceArray<unsigned char> ones(encode(std::vector<float>(514, 1), CUDA_R_16BF)),
+      numbers(encode(signs, CUDA_R_16BF));
+  const DeviceArray<char> workspace(granted);
+  const float one = 1, zero = 0;
+  const auto product = [&] {
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    CHECK(cublasLtMatmulAlgoGetHeuristic(handle, description, a.layout, b.layout, d.layout, d.layout, preference, 1,
+                                         &result, &found) == CUBLAS_STATUS_SUCCESS);
+    CHECK(cublasLtMatmul(handle, description, &one, ones.get(), a.layout, numbers.get(), b.layout, &zero,
+                         d.memory.get(), d.layout, d.memory.get(), d.layout, &result.algo, workspace.get(), granted,
+                         nullptr) == CUBLAS_STATUS_SUCCESS);
+    return decode(d.memory.values(), CUDA_R_16BF)[0];
+  };
+  CHECK(product() == 0);
+  for (const auto& [scheme, expected] : {std::pair{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 1.f},
+                                         {CUBLASLT_REDUCTION_SCHEME_NONE, 1.f},
+                                         {CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, 0.f},
+                                         {CUBLASLT_REDUCTION_SCHEME_INPLACE, 0.f}}) {
+    const auto mask = static_cast<std::uint32_t>(scheme);
+    CHECK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask,
+                                               sizeof mask) == CUBLAS_STATUS_SUCCESS);
+    CHECK(product() == expected);
+  }
+  cublasLtMatmulPreferenceDestroy(preference);
+  cublasLtMatmulDescDestroy(description);
+  cublasLtDestroy(handle);
+}
+
 TEST_CASE("heuristics: workspaces only when granted, algorithms only for their problem") {
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t description = nullptr;

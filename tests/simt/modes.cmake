@@ -26,10 +26,8 @@ function(typeformer_simt_program target mode)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_options(${target} PRIVATE -O1 -g1 -Wno-unknown-pragmas)
   if(mode STREQUAL "sanitized")
-    # What AddressSanitizer finds as well, or the warnings, is not looked for twice: that takes a quarter of the compiler's time.
-    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize=null,nonnull-attribute,object-size,pointer-overflow,return,vptr
-                                             -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    target_link_options(${target} PRIVATE -fsanitize=address,undefined)
+    target_compile_options(${target} PRIVATE ${typeformer_sanitizers})
+    target_link_options(${target} PRIVATE ${typeformer_sanitizers})
   elseif(mode STREQUAL "racecheck")
     target_compile_options(${target} PRIVATE ${typeformer_racecheck_options})
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:typeformer_racecheck>)

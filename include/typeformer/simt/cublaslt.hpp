@@ -427,6 +427,9 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     result = {};
     result.algo.data[0] = typeformer::simt::problem_key(call);
     result.algo.data[1] = result.workspaceSize = workspace;
+    // the worst that the caller allows
+    result.algo.data[3] = workspace && wanted.reduction_mask &
+                                           (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
     for (int i = 0; i < 4; ++i) result.algo.data[2] |= std::uint64_t{std::min(wanted.alignment[i], 256u)} << 16 * i;
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1.0f;
@@ -466,6 +469,7 @@ TYPEFORMER_SIMT_C cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasL
   if (algorithm) {
     if (algorithm->data[0] != typeformer::simt::problem_key(call)) return CUBLAS_STATUS_INVALID_VALUE;
     needed = algorithm->data[1];
+    call.rounds_parts = algorithm->data[3] != 0;
     if (needed > workspace_bytes || (needed && !workspace)) return CUBLAS_STATUS_INVALID_VALUE;
   }
   const auto broken = typeformer::simt::check_arguments([&] {

@@ -48,6 +48,7 @@ struct Matmul {
   void* d_data = nullptr;
   const void *alpha_pointer = nullptr, *beta_pointer = nullptr;
   float alpha = 1, beta = 0;
+  bool rounds_parts = false;  ///< of a sum, to D's type, as cuBLASLt does in place and by output type
 
   std::size_t rows() const { return description.transpose_a == CUBLAS_OP_N ? a.rows : a.columns; }
   std::size_t inner() const { return description.transpose_a == CUBLAS_OP_N ? a.columns : a.rows; }
@@ -88,6 +89,13 @@ inline void write_element(void* data, std::uint32_t type, std::size_t index, flo
     default:
       static_cast<f16*>(data)[index] = from_float<f16>(value);
   }
+}
+
+/// The value as an element of the type holds it.
+inline float rounded_to(std::uint32_t type, float value) {
+  float held = 0;
+  write_element(&held, type, 0, value);
+  return read_element(&held, type, 0);
 }
 
 /// The type combinations of cuBLAS's table "A, B, C and D in regular column- or row-major order" for float sums.
@@ -273,6 +281,8 @@ inline void run_matmul(const Matmul& call) {
         const float factor = left[i * inner + k];
         const float* other = &right[k * columns];
         for (std::size_t j = 0; j < columns; ++j) row[j] += factor * other[j];
+        if (call.rounds_parts && k + 1 == inner / 2)
+          for (std::size_t j = 0; j < columns; ++j) row[j] = rounded_to(call.d.type, row[j]);
       }
       for (std::size_t j = 0; j < columns; ++j) {
         const float old = beta == 0.0f ? 0.0f : beta * read_element(call.c_data, call.c.type, call.c.at(i, j, item));

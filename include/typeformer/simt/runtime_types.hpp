@@ -106,6 +106,7 @@ inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, c
                           cudaHostAllocWriteCombined = 4;
 
 using cudaStream_t = struct CUstream_st*;
+inline const cudaStream_t cudaStreamLegacy = reinterpret_cast<cudaStream_t>(1);  ///< the null stream by another name
 using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;

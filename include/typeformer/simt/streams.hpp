@@ -100,8 +100,7 @@ inline Runtime& runtime() {
 /// The work of a stream, or of the current GPU's null stream. Null for what is no stream.
 inline Stream queue_of(cudaStream_t stream) {
   Runtime& device = runtime();
-  constexpr std::uintptr_t legacy = 1;  // cudaStreamLegacy
-  if (!stream || reinterpret_cast<std::uintptr_t>(stream) == legacy) return device.null_streams[current_gpu];
+  if (!stream || stream == cudaStreamLegacy) return device.null_streams[current_gpu];
   return device.handles.streams.contains(stream) ? stream->queue : nullptr;
 }
 

@@ -65,9 +65,13 @@ class Blas {
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
-  /// Queues the product on the stream.
-  void multiply(cudaStream_t stream, std::string_view operation, const BlasProduct& product) {
+  /// Queues the product on the stream. Calls before_growth() before it allocates anything on the GPU.
+  template <class BeforeGrowth>
+  void multiply(cudaStream_t stream, std::string_view operation, const BlasProduct& product,
+                const BeforeGrowth& before_growth) {
+    if (!handle_.object) before_growth();  // cuBLASLt may allocate for it
     const Plan& plan = plan_of(operation, product);
+    if (plan.workspace_bytes > workspace_.bytes()) before_growth();
     if (product.bias)
       check_blas(cublasLtMatmulDescSetAttribute(plan.description.object, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                 &product.bias, sizeof product.bias),
@@ -99,7 +103,7 @@ class Blas {
     cublasLtMatmulAlgo_t algorithm{};
     std::size_t workspace_bytes = 0;
   };
-  using Key = std::array<std::int64_t, 15>;
+  using Key = std::array<std::int64_t, 16>;
 
   /// The largest power of two up to 256 that divides the address.
   static std::uint32_t alignment(const void* address) {
@@ -126,7 +130,8 @@ class Blas {
             alignment(p.a.data),
             alignment(p.b.data),
             alignment(p.c ? p.c : p.d.data),
-            alignment(p.d.data)};
+            alignment(p.d.data),
+            alignment(p.bias)};
   }
   const Plan& plan_of(std::string_view operation, const BlasProduct& product) {
     const Key key = key_of(product);
@@ -172,6 +177,8 @@ class Blas {
                  "preference's attribute");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_limit);
+    // parts of a sum are added in float, never in the output's bf16
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(product.b.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(product.a.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(product.c ? product.c : product.d.data));

@@ -77,10 +77,12 @@ class Device {
   /// The GPU's ordinal.
   int gpu() const { return gpu_; }
 
-  /// GPU memory, aligned to 256 bytes. Throws Error when it is short.
+  /// GPU memory, aligned to 256 bytes. Throws Error when it is short, and while the stream is captured.
   void* allocate(std::size_t bytes) {
-    const detail::OnGpu current(gpu_, "cuda::Device::allocate");
-    return shared_->memory.allocate(bytes, "cuda::Device::allocate");
+    constexpr std::string_view operation = "cuda::Device::allocate";
+    const detail::OnGpu current(gpu_, operation);
+    check_not_capturing(operation);
+    return shared_->memory.allocate(bytes, operation);
   }
   /// The memory serves the next who asks; work that is queued still uses it. trim gives it back to CUDA.
   void release(void* memory) noexcept { shared_->memory.release(memory); }
@@ -134,6 +136,7 @@ class Device {
     std::shared_ptr<const detail::UploadedList> found = shared_->lists.find(contents);
     if (!found && recording_) found = detail::find_list(recording_->lists_, contents);
     if (!found) {
+      check_not_capturing(operation);
       const auto made = detail::UploadedLists::make(shared_->memory, contents, operation);
       upload(const_cast<std::byte*>(made->on_gpu), contents.data(), contents.size());
       shared_->lists.keep(made);
@@ -146,7 +149,7 @@ class Device {
   /// A matrix product on this stream.
   void multiply(std::string_view operation, const detail::BlasProduct& product) {
     const detail::OnGpu current(gpu_, operation);
-    shared_->blas.multiply(stream_, operation, product);
+    shared_->blas.multiply(stream_, operation, product, [&] { check_not_capturing(operation); });
   }
   const detail::Blas& blas() const { return shared_->blas; }
 
@@ -161,9 +164,7 @@ class Device {
   template <class Work>
   void run(Recording& recording, std::span<const std::int64_t> key, Work&& work) {
     const detail::OnGpu current(gpu_, "cuda::Device::run");
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    if (stream_) detail::check(cudaStreamIsCapturing(stream_, &capturing), "cuda::Device::run", "stream");
-    if (!stream_ || capturing != cudaStreamCaptureStatusNone) return work();
+    if (is_legacy() || is_capturing("cuda::Device::run")) return work();
     std::vector<std::int64_t> whole_key(key.begin(), key.end());
     if (recording.key_.empty() || recording.key_ != with_memory(whole_key)) {
       recording.forget();
@@ -186,12 +187,17 @@ class Device {
     key.push_back(grid_limit_);
     return key;
   }
+  /// CUDA cannot capture it.
+  bool is_legacy() const { return !stream_ || stream_ == cudaStreamLegacy; }
+  bool is_capturing(std::string_view operation) const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (!is_legacy()) detail::check(cudaStreamIsCapturing(stream_, &status), operation, "stream");
+    return status != cudaStreamCaptureStatusNone;
+  }
   /// What waits for the GPU, copies the host's memory or makes room has no place in a graph.
   void check_not_capturing(std::string_view operation) const {
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    if (stream_) detail::check(cudaStreamIsCapturing(stream_, &capturing), operation, "stream");
-    detail::require(capturing == cudaStreamCaptureStatusNone, operation, "stream",
-                    "no capture: run the same operations once before", "a capture of the stream");
+    detail::require(!is_capturing(operation), operation, "stream", "no capture: run the same operations once before",
+                    "a capture of the stream");
   }
   /// Calls work(); the lists that it uses live as long as the recording, which forgets everything when work() throws.
   template <class Work>
