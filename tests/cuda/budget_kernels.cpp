@@ -86,7 +86,11 @@ Memory memory_of() {
   const Model<M, cuda::Device, bf16> model(on);
   const std::vector<std::int32_t> prompt{3, 1, 4, 1, 5, 9};
   const int length = static_cast<int>(prompt.size());
-  const StackCosts planned = costs<M>({.context = length, .weight_bytes = 2, .cache_bytes = 2, .activation_bytes = 2});
+  const StackCosts planned = costs<M>({.context = length,
+                                       .weight_bytes = 2,
+                                       .cache_bytes = 2,
+                                       .activation_bytes = 2,
+                                       .loss_logits = cuda::Device::loss_logits});
   result.planned_pass = planned.pass_memory;
   result.planned_training = planned.training_memory;
   result.lists = 16 * 256 + 64 * length;

@@ -90,7 +90,7 @@ using Table = ScoreForm<false, TableBiasForm>;
   NORM_WITH_GAIN(LayerNorm, Gain::weight, true, T)  \
   NORM_WITH_GAIN(LayerNorm, Gain::weight, false, T) \
   NORM(LayerNorm, Gain::none, false, T)             \
-  template __global__ void sum_slabs<BiasGradientTerms<T>>(std::int64_t, BiasGradientTerms<T>, ColumnPieces, float*);
+  template __global__ void sum_slabs<MatrixTerms<T>>(std::int64_t, MatrixTerms<T>, ColumnPieces, float*);
 
 #define ROWS_OF_TABLE(T, W, elements)                                                   \
   template __global__ void gather_rows<elements, T, W>(std::int64_t, GatherArgs<T, W>); \

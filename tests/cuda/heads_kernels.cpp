@@ -217,6 +217,7 @@ std::string complaint(const std::string& what) {
   if (what == "heads") a.kv_heads = 0;
   if (what == "no heads") a.heads = 0;
   if (what == "stride") a.qkv_stride = 11;
+  if (what == "width") a.heads = 1 << 30;
   const int width = what == "odd width" ? 3 : what == "large width" ? 6 : what == "negative width" ? -2 : 0;
   Rotation<Pairs::halves> rotation{nullptr, width, 1.f};
   const auto forward = [&] { prepare_heads(on, norm_form(fixed<RMSNorm{}>), rotation, a); };

@@ -265,6 +265,8 @@ TEST_CASE("heads: nothing to do, and wrong arguments") {
         "prepare_heads: rotation.width: expected an even number up to head_dim, got -2");
   CHECK(heads::complaint("qkv") == "prepare_heads: qkv: expected an array, got null");
   CHECK(heads::complaint("bias") == "prepare_heads: q_bias, k_bias: expected arrays, the norm has a bias, got null");
+  CHECK(heads::complaint("width") ==
+        "prepare_heads: heads, kv_heads, head_dim: expected at most 536870912, got 4294967304");
   CHECK(heads::complaint("stride") == "prepare_heads: qkv_stride: expected 0 or at least 12, got 11");
   CHECK(heads::complaint("frequencies") ==
         "prepare_heads: frequencies, position: expected arrays, heads turn, got null");

@@ -2,7 +2,9 @@
 #include "limits.hpp"
 
 #include "arrays.hpp"
+#if !defined(__CUDACC__)
 #include "typeformer/simt/streams.hpp"
+#endif
 
 namespace limits {
 namespace {
@@ -12,12 +14,14 @@ using support::Array;
 using support::before;
 using support::complaint_of;
 
-constexpr auto rms = norm_form(fixed<RMSNorm{.eps = 1e-2f}>);
+using RmsForm = NormForm<RMSNorm, Gain::weight, false>;
+constexpr RmsForm rms = norm_form(fixed<RMSNorm{.eps = 1e-2f}>);
 constexpr int width = 4;
 
-/// Many small kernels: hiding memory from the host between them takes longer than they run.
 struct Here {
-  simt::DeviceWork readable;
+#if !defined(__CUDACC__)
+  simt::DeviceWork readable;  // many small kernels: hiding memory from the host between them takes longer than they run
+#endif
   cuda::Device on;
 };
 
@@ -30,8 +34,8 @@ struct NormArrays {
 
 /// Launches a kernel that makes a row of each block's warp, from row `first` on.
 template <class Args>
-void launch_from(cuda::Device& on, void (*kernel)(std::int64_t, decltype(rms), Args), std::int64_t first,
-                 std::int64_t rows, const Args& args) {
+void launch_from(cuda::Device& on, void (*kernel)(std::int64_t, RmsForm, Args), std::int64_t first, std::int64_t rows,
+                 const Args& args) {
   const simt::LaunchShape shape(dim3(static_cast<unsigned>(rows)), dim3(32), 0, on.stream());
   cuda::detail::check(simt::launch(kernel, shape, first, rms, args), "test", "launch");
 }
@@ -61,7 +65,7 @@ Norm norm_far(const std::vector<double>& x, const std::vector<double>& dy, std::
   a.scale = before(arrays.scale.data(), first);
   a.rows = first + rows;
   a.width = width;
-  launch_from(here.on, cuda::detail::norm_rows<decltype(rms), 4, float>, first, rows, a);
+  launch_from(here.on, cuda::detail::norm_rows<RmsForm, 4, float>, first, rows, a);
   NormBackwardArgs<float> b;
   b.dx = before(arrays.dx.data(), first * width);
   b.dy = before(arrays.dy.data(), first * width);
@@ -70,7 +74,7 @@ Norm norm_far(const std::vector<double>& x, const std::vector<double>& dy, std::
   b.scale = a.scale;
   b.rows = a.rows;
   b.width = width;
-  launch_from(here.on, cuda::detail::norm_rows_backward<decltype(rms), 4, float>, first, rows, b);
+  launch_from(here.on, cuda::detail::norm_rows_backward<RmsForm, 4, float>, first, rows, b);
   return {arrays.y.download(), arrays.dx.download()};
 }
 

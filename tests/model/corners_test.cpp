@@ -178,6 +178,45 @@ TEST_CASE("a parallel block with norms on its branches too has the gradients of 
   check_gradient<M>("token_embeddings.weight");
 }
 
+namespace {
+
+/// Makes the logits of a loss two rows at a time.
+struct FewLogits : tf::cpu::Device {
+  using tf::cpu::Device::Device;
+  static constexpr std::int64_t loss_logits = 2 * tiny::Llama::dims.vocab;
+};
+
+/// The loss of eleven labels, three of them ignored, and all its gradients.
+template <class Device>
+std::vector<float> loss_and_all_gradients() {
+  using M = tiny::Llama;
+  Device device(1);
+  tf::Model<M, Device> model(device);
+  tf::initialize(model, 3);
+  const auto ids = consistency::ids_of(11, M::dims.vocab, 1);
+  auto labels = consistency::ids_of(11, M::dims.vocab, 2);
+  labels[2] = labels[3] = labels[10] = -1;
+  const int length = 11;
+  tf::Gradients<M, Device> gradients(device);
+  std::vector<float> result{tf::loss_and_gradients(model, {ids, std::span(&length, 1)}, labels, gradients)};
+  for (const tf::Parameter& p : tf::parameters<M>)
+    for (const float number : gradients.get(p)) result.push_back(number);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a loss whose logits are made in pieces is the same, and so are its gradients") {
+  const auto whole = loss_and_all_gradients<tf::cpu::Device>(), pieces = loss_and_all_gradients<FewLogits>();
+  CHECK(pieces[0] == doctest::Approx(whole[0]).epsilon(1e-6));
+  double difference = 0, size = 0;
+  for (std::size_t i = 1; i < whole.size(); ++i) {
+    difference += std::pow(double{whole[i]} - double{pieces[i]}, 2);
+    size += std::pow(double{whole[i]}, 2);
+  }
+  CHECK(std::sqrt(difference / size) < 1e-6);  // sums of other pieces
+}
+
 TEST_CASE("a source without a target takes no part in the gradients") {
   tf::cpu::Device device(1);
   using M = tiny::T5;

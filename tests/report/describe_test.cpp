@@ -77,6 +77,7 @@ TEST_CASE("SmolLM2-135M by hand") {
   CHECK_THROWS_WITH(tf::costs<M>({.activation_bytes = 3}), "costs: activation_bytes: expected 2 or 4, got 3");
   CHECK_THROWS_WITH(tf::costs<M>({.context = -5}), "costs: context: expected 0 or more, got -5");
   CHECK_THROWS_WITH(tf::costs<M>({.chunk = 0}), "costs: chunk: expected 1 or more, got 0");
+  CHECK_THROWS_WITH(tf::costs<M>({.loss_logits = 0}), "costs: loss_logits: expected 1 or more, got 0");
   CHECK_THROWS_WITH(tf::costs<M>({.weight_bytes = -4}), "costs: weight_bytes: expected 1 or more, got -4");
   CHECK_THROWS_WITH(tf::costs<M>({.cache_bytes = 0}), "costs: cache_bytes: expected 1 or more, got 0");
 

@@ -29,9 +29,9 @@ struct LossOptions {
 
 namespace detail {
 
-/// Rows of logits that a loss over `rows` rows makes at a time: 4 Mi numbers, at least one row.
-inline std::int64_t loss_chunk(std::int64_t rows, int vocab) {
-  return std::clamp<std::int64_t>((std::int64_t{4} << 20) / vocab, 1, std::max<std::int64_t>(rows, 1));
+/// Rows of logits that a loss over `rows` rows makes at a time: so many numbers (Device::loss_logits), at least a row.
+inline std::int64_t loss_chunk(std::int64_t rows, int vocab, std::int64_t numbers) {
+  return std::clamp<std::int64_t>(numbers / vocab, 1, std::max<std::int64_t>(rows, 1));
 }
 
 /// The head of a stack S: its own matrix, or the embedding table.
@@ -58,7 +58,7 @@ class Head {
     const auto rows = static_cast<std::int64_t>(host_labels.size());
     const auto counted =
         std::count_if(host_labels.begin(), host_labels.end(), [](std::int32_t label) { return label >= 0; });
-    const std::int64_t chunk = loss_chunk(rows, vocab);
+    const std::int64_t chunk = loss_chunk(rows, vocab, Device::loss_logits);
     Buffer<Device, A> logits(on_, static_cast<std::size_t>(chunk * vocab));
     Buffer<Device, float> losses(on_, static_cast<std::size_t>(rows));
     for (std::int64_t first = 0; first < rows; first += chunk) {

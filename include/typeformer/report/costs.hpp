@@ -26,6 +26,8 @@ struct CostOptions {
   int cache_bytes = 4;       ///< of one element of a key or value
   int activation_bytes = 4;  ///< of one activation: 4 or 2 (bf16, on CUDA beside weights in bf16)
   int chunk = 512;           ///< tokens per pass of a prompt: rings hold reach + chunk - 1 positions (StateOptions)
+  /// Numbers of the logits that a loss makes at a time: cpu::Device::loss_logits, or another device's.
+  std::int64_t loss_logits = std::int64_t{4} << 20;
 };
 
 /// The costs of one stack. FLOPs in operations, memory in bytes. Keys counted are those that the mask's span says a
@@ -113,7 +115,8 @@ void add_memory(StackCosts& costs, const CostOptions& options, int source) {
                           std::int64_t{sizeof(A)} * n * S::dims.d_model;
   if constexpr (S::has_head) {
     costs.pass_memory += std::int64_t{sizeof(A)} * S::dims.d_model + std::int64_t{sizeof(float)} * S::dims.vocab;
-    costs.training_memory += std::int64_t{sizeof(A)} * loss_chunk(n, S::dims.vocab) * S::dims.vocab;
+    costs.training_memory +=
+        std::int64_t{sizeof(A)} * loss_chunk(n, S::dims.vocab, options.loss_logits) * S::dims.vocab;
   }
 }
 
@@ -135,7 +138,7 @@ std::int64_t weight_bytes_read(std::string_view stack, bool tied, int weight_byt
 }
 
 inline void check_cost_options(const CostOptions& o) {
-  const auto require = [](bool holds, const char* field, const char* expected, int got) {
+  const auto require = [](bool holds, const char* field, const char* expected, std::int64_t got) {
     if (!holds) throw Error("costs", field, expected, std::to_string(got));
   };
   require(o.context >= 0, "context", "0 or more", o.context);
@@ -143,6 +146,7 @@ inline void check_cost_options(const CostOptions& o) {
   require(o.cache_bytes > 0, "cache_bytes", "1 or more", o.cache_bytes);
   require(o.activation_bytes == 2 || o.activation_bytes == 4, "activation_bytes", "2 or 4", o.activation_bytes);
   require(o.chunk > 0, "chunk", "1 or more", o.chunk);
+  require(o.loss_logits > 0, "loss_logits", "1 or more", o.loss_logits);
 }
 
 /// The costs of stack S of model M. `source`: tokens of the encoder.

@@ -31,7 +31,7 @@ struct PlannedStep {
   std::vector<PlannedOperation> operations;
 };
 
-namespace detail::recording {
+namespace detail::tracing {
 
 /// Notes the operations it is asked for. Parameters are known by their addresses.
 class Device {
@@ -153,10 +153,10 @@ inline void sample_rows(Device& on, const SampleArgs&) { on.note("sample_rows");
 
 /// One stack's pass, cut into steps by what an observer sees.
 template <class S>
-class Recording {
+class Trace {
  public:
   /// `table`: the parameters of the whole model; those of this stack are called `name` there.
-  Recording(std::span<const Parameter> table, std::string_view name)
+  Trace(std::span<const Parameter> table, std::string_view name)
       : table_(table), name_(name), numbered_(table.begin(), table.end()), numbers_(2 * table.size() + 1) {
     for (std::size_t i = 0; i < numbered_.size(); ++i) numbered_[i].offset = static_cast<std::int64_t>(i);
     on_.table = table;
@@ -231,18 +231,18 @@ class Recording {
   std::vector<PlannedStep> steps_;
 };
 
-}  // namespace detail::recording
+}  // namespace detail::tracing
 
 /// The operations of a forward pass of M with a cache, in order; equal layers once. An encoder's come first.
 template <class M>
 std::vector<PlannedStep> fusion_plan() {
   if constexpr (EncoderDecoderComposition<M>) {
-    auto steps = detail::recording::Recording<typename M::Encoder>(parameters<M>, "encoder.").steps();
-    for (auto& step : detail::recording::Recording<typename M::Decoder>(parameters<M>, "decoder.").steps())
+    auto steps = detail::tracing::Trace<typename M::Encoder>(parameters<M>, "encoder.").steps();
+    for (auto& step : detail::tracing::Trace<typename M::Decoder>(parameters<M>, "decoder.").steps())
       steps.push_back(std::move(step));
     return steps;
   } else {
-    return detail::recording::Recording<M>(parameters<M>, "").steps();
+    return detail::tracing::Trace<M>(parameters<M>, "").steps();
   }
 }
 

@@ -61,6 +61,8 @@ class Device {
   /// Activations are float whatever the weights are.
   template <class Weight>
   using Activation = float;
+  /// Numbers of the logits that a loss makes at a time: they stay in a cache.
+  static constexpr std::int64_t loss_logits = std::int64_t{4} << 20;
   /// How many work, the calling one included.
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 

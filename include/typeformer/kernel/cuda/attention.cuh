@@ -145,8 +145,8 @@ void attend(Device& on, const Mask& mask, const Score& score, const AttendArgsOf
 
 /// dq, dk, dv (=) and the gradient of a trained bias' table (+=, or not at all when dtable is null); see
 /// AttendBackwardArgs. Deterministic. Segments have no rings, and each has keys of its own. Throws Error otherwise, and
-/// where a GPU grants a block less shared memory than a trained bias beside a head_dim above 128 takes in bf16: 101
-/// KiB, which compute capability 8.6 and 8.9 do not have.
+/// where a GPU grants a block less shared memory than a trained bias beside a head_dim above 128 takes in bf16: 100.25
+/// KiB, more than the 99 of compute capability 8.6 and 8.9.
 template <MaskPolicy Mask, class Score, Number T>
 void attend_backward(Device& on, const Mask& mask, const Score& score, const AttendBackwardArgs<T>& args) {
   AttendBackwardArgs<T> b = args;

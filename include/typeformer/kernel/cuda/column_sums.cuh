@@ -71,12 +71,12 @@ void add_column_sums(Device& on, std::string_view operation, const Terms& terms,
   add_column_sums(on, operation, terms, rows, width, to, on.scratch<float>(column_partials(rows, width), operation));
 }
 
-/// What one element adds to the gradient of a bias, from rows of the gradient `stride` elements apart.
+/// The elements of a matrix, whose rows are `stride` elements apart: of a gradient, they add up to that of the bias.
 template <class T>
-struct BiasGradientTerms {
-  const T* dy;
+struct MatrixTerms {
+  const T* data;
   std::int64_t stride;
-  __device__ float operator()(std::int64_t row, int column) const { return simt::widen(dy[row * stride + column]); }
+  __device__ float operator()(std::int64_t row, int column) const { return simt::widen(data[row * stride + column]); }
 };
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail

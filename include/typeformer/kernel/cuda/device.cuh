@@ -56,6 +56,10 @@ class Device {
   template <class Weight>
   using Activation = Weight;
 
+  /// Numbers of the logits that a loss makes at a time: a thousand rows of a vocabulary of 128 Ki. With fewer, reading
+  /// the head's matrix and its gradient anew for each piece takes longer than the products.
+  static constexpr std::int64_t loss_logits = std::int64_t{128} << 20;
+
   /// On the current GPU. Throws Error when CUDA fails, or when only one of two functions for memory is given.
   explicit Device(const DeviceOptions& options = {}) : Device(Nothing{}) {  // whole already: what follows may throw
     detail::check(cudaGetDevice(&gpu_), "cuda::Device", "current GPU");

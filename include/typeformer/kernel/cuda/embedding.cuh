@@ -158,19 +158,13 @@ __global__ void __launch_bounds__(gather_most_threads)
   }
 }
 
-inline void check_tokens(std::string_view operation, std::int64_t tokens, int width) {
-  require(tokens >= 0, operation, "tokens", "0 or more", std::to_string(tokens));
-  require(width > 0, operation, "width", "1 or more", std::to_string(width));
-  check_width(operation, "width", width);
-}
-
 }  // namespace detail
 
 /// y[t] = scale * table[index[t] + offset] (+ y[t]: accumulate); see GatherArgs. Asynchronous on the device's stream.
 template <Number T, Number W>
 void gather_rows(Device& on, const GatherArgs<T, W>& a) {
   constexpr std::string_view operation = "gather_rows";
-  detail::check_tokens(operation, a.tokens, a.width);
+  detail::check_rows(operation, a.tokens, a.width, "tokens");
   if (a.tokens == 0) return;
   detail::require(a.y && a.table && a.index, operation, "y, table, index", "arrays", "null");
   constexpr int elements = std::max(detail::vector_elements<T>, detail::vector_elements<W>);
@@ -182,7 +176,7 @@ void gather_rows(Device& on, const GatherArgs<T, W>& a) {
 template <Number T>
 void gather_rows_backward(Device& on, const GatherBackwardArgs<T>& a) {
   constexpr std::string_view operation = "gather_rows_backward";
-  detail::check_tokens(operation, a.tokens, a.width);
+  detail::check_rows(operation, a.tokens, a.width, "tokens");
   if (a.tokens == 0 || !a.dtable) return;
   detail::require(a.dy && a.index, operation, "dy, index", "arrays", "null");
   detail::require(a.tokens < std::int64_t{1} << 31, operation, "tokens", "fewer than 2^31", std::to_string(a.tokens));

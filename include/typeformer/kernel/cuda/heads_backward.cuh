@@ -226,7 +226,7 @@ struct HeadGradients {
   /// gradient += the partial sums.
   void add(Device& on, std::string_view operation, const HeadsPlan& plan, const HeadsSums& sums) const {
     const auto add_to = [&](float* to, const float* partials, int i) {
-      const BiasGradientTerms<float> terms{partials, width(plan, i)};
+      const MatrixTerms<float> terms{partials, width(plan, i)};
       if (to) add_column_sums(on, operation, terms, rows(plan, i), width(plan, i), to, sums.columns);
     };
     add_to(gain[0], sums.q_gain, 0);

@@ -97,8 +97,7 @@ void linear_backward(Device& on, const LinearBackwardArgs<T, T>& a) {
     product.c = a.dw;
     on.multiply(operation, product);
   }
-  if (a.dbias)
-    detail::add_column_sums(on, operation, detail::BiasGradientTerms<T>{a.dy, dy.stride}, a.rows, a.out, a.dbias);
+  if (a.dbias) detail::add_column_sums(on, operation, detail::MatrixTerms<T>{a.dy, dy.stride}, a.rows, a.out, a.dbias);
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda

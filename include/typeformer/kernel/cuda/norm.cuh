@@ -166,7 +166,7 @@ void norm_rows_backward(Device& on, const Norm& norm, const NormBackwardArgs<T>&
     if (a.dgain)
       detail::add_column_sums(on, operation, detail::GainGradientTerms<Norm, T>{norm, a}, a.rows, a.width, a.dgain);
   if (Norm::has_bias && a.dbias)
-    detail::add_column_sums(on, operation, detail::BiasGradientTerms<T>{a.dy, a.width}, a.rows, a.width, a.dbias);
+    detail::add_column_sums(on, operation, detail::MatrixTerms<T>{a.dy, a.width}, a.rows, a.width, a.dbias);
   constexpr int elements = detail::vector_elements<T>;
   const bool aligned = detail::aligned_to_vectors(a.x, a.dy, a.dx, a.gain);
   detail::launch_rows(on, operation, detail::norm_rows_backward<Norm, elements, T>,

@@ -39,8 +39,8 @@ __device__ __forceinline__ std::int64_t row_of(std::int64_t first) {
 inline void check_width(std::string_view operation, std::string_view name, std::int64_t width) {
   require(width <= largest_width, operation, name, "at most " + std::to_string(largest_width), std::to_string(width));
 }
-inline void check_rows(std::string_view operation, std::int64_t rows, int width) {
-  require(rows >= 0, operation, "rows", "0 or more", std::to_string(rows));
+inline void check_rows(std::string_view operation, std::int64_t rows, int width, std::string_view name = "rows") {
+  require(rows >= 0, operation, name, "0 or more", std::to_string(rows));
   require(width > 0, operation, "width", "1 or more", std::to_string(width));
   check_width(operation, "width", width);
 }
