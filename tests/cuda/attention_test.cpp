@@ -162,6 +162,20 @@ TEST_CASE("attend_backward: across sequences of unequal length, and nothing to s
     check_gradients(p);
   }
 }
+TEST_CASE("attend_backward: sequences whose rows lie in another order") {
+  for (const Number number : {Number::f32, Number::bf16}) {
+    Problem p = problem({{40, -1}, {30, -1}}, 3, 1, 32);
+    p.mask = "bidirectional";
+    p.backward = true;
+    use_table(p);
+    const Drawn drawn = draw(number, p);
+    const Results expected = attention::run(number, p, drawn.rows);
+    std::swap(p.sequences[0], p.sequences[1]);
+    const Results ours = attention::run(number, p, drawn.rows);
+    CHECK((ours.o == expected.o && ours.lse == expected.lse));
+    CHECK((ours.dq == expected.dq && ours.dk == expected.dk && ours.dv == expected.dv));
+  }
+}
 TEST_CASE("attend_backward: unaligned arrays, wider rows, grids in pieces") {
   Problem p = problem({{40, -1}}, 2, 1, 64);
   p.shift = 1;

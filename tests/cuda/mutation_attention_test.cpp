@@ -66,6 +66,18 @@ TEST_CASE("attend and attend_backward: a table, unequal lengths, nothing to see"
   for (const auto& [queries, keys] : {std::pair{7, 70}, {70, 7}, {33, 0}, {0, 5}})
     check_gradients(with_table({{queries, keys}, {5, 20}}, 2, 1));
 }
+TEST_CASE("attend and attend_backward: sequences whose rows lie in another order") {
+  for (const Number number : {Number::f32, Number::bf16}) {
+    Problem p = with_table({{40, -1}, {30, -1}}, 3, 1);
+    p.backward = true;
+    const Drawn drawn = draw(number, p);
+    const Results expected = run(number, p, drawn.rows);
+    std::swap(p.sequences[0], p.sequences[1]);
+    const Results ours = run(number, p, drawn.rows);
+    CHECK((ours.o == expected.o && ours.lse == expected.lse));
+    CHECK((ours.dq == expected.dq && ours.dk == expected.dk && ours.dv == expected.dv));
+  }
+}
 TEST_CASE("attend and attend_backward: unaligned arrays, wider rows, grids in pieces") {
   Problem p = problem({{40, -1}}, 2, 1, 32);
   p.shift = 1;

@@ -12,9 +12,7 @@
 
 namespace typeformer::inline TYPEFORMER_ABI {
 
-/// How the next token is chosen: from softmax(logits / temperature), of the top_k likeliest tokens (0: all), of the
-/// fewest tokens whose probabilities reach top_p (Holtzman et al. 2019, arXiv:1904.09751, section 3.1), in this order.
-/// Temperature 0 takes the likeliest token. Of equals the lower id is the likelier one. See SampleRule.
+/// How tokens are chosen, by default the likeliest; SampleRule says what each field means.
 struct SamplingOptions {
   float temperature = 0.f;
   int top_k = 0;
