@@ -46,18 +46,13 @@ class EncoderDecoderState : public KVCache<typename M::Decoder, Device, A> {
   A* source_keys(int layer) { return source_keys_[static_cast<std::size_t>(layer)].data(); }
   A* source_values(int layer) { return source_values_[static_cast<std::size_t>(layer)].data(); }
   std::int64_t source_tokens() const { return source_tokens_; }
-  detail::PassArrays<Device, A>& pass() { return pass_; }
-  detail::PassMemory<Device>& memory() { return memory_; }
-  detail::PassMemory<Device>& logits() { return logits_; }
-  recording_t<Device>& recording() { return recording_; }
+  detail::PassState<Device, A>& passes() { return passes_; }
 
  private:
   std::vector<int> source_lengths_;
   std::int64_t source_tokens_ = 0;
   std::vector<Buffer<Device, A>> source_keys_, source_values_;
-  detail::PassArrays<Device, A> pass_;
-  detail::PassMemory<Device> memory_, logits_;
-  recording_t<Device> recording_;
+  detail::PassState<Device, A> passes_;
 };
 
 template <EncoderDecoderComposition M, class Device, class W>
@@ -196,7 +191,7 @@ void encode(const Model<M, Device, W>& model, EncoderDecoderState<M, Device, act
   Device& on = model.device();
   detail::PassArrays<Device, A> pass;
   pass.set(on, source, Encoder::layer_kinds);
-  auto a = detail::stack_activations<Encoder, A>(on, state.memory(), pass.tokens(), 0, false, false);
+  auto a = detail::stack_activations<Encoder, A>(on, state.passes().activations, pass.tokens(), 0, false, false);
   detail::encoder_of(model).forward(
       pass, a, static_cast<KVCache<Encoder, Device, A>*>(nullptr),  // [S, d_model]
       [&](int kind) { return pass.of_kind(kind); }, detail::no_source, observer);
@@ -232,9 +227,9 @@ Extended extend_state(const Model<M, Device, W>& model, EncoderDecoderState<M, D
   Extended result = nothing_extended<Decoder>(state.sequences(), rules);
   KVCache<Decoder, Device, A>& cache = state;
   extend_in_chunks(cache, batch, [&](auto first, auto count) {
-    state.pass().set(model.device(), batch, first, count, cache, rules, state.source_lengths());
+    state.passes().arrays.set(model.device(), batch, first, count, cache, rules, state.source_lengths());
     const auto per_kind = [&](int kind) {
-      PassTokens<A> tokens = state.pass().of_kind(kind);
+      PassTokens<A> tokens = state.passes().arrays.of_kind(kind);
       tokens.source_tokens = state.source_tokens();
       return tokens;
     };
@@ -243,7 +238,7 @@ Extended extend_state(const Model<M, Device, W>& model, EncoderDecoderState<M, D
       block.cross_v = state.source_values(layer);
     };
     const auto forward = [&](StackActivations<A>& a) {
-      decoder_of(model).forward(state.pass(), a, &cache, per_kind, cached_source, observer);
+      decoder_of(model).forward(state.passes().arrays, a, &cache, per_kind, cached_source, observer);
     };
     std::vector<const void*> memory = memory_of(model);
     for (int layer = 0; layer < Decoder::dims.n_layers; ++layer)

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "typeformer/kernel/recording.hpp"
 #include "typeformer/model/batch.hpp"
 #include "typeformer/model/block.hpp"
 #include "typeformer/model/cache.hpp"
@@ -193,6 +194,14 @@ class PassMemory {
 
  private:
   Buffer<Device, std::byte> memory_;
+};
+
+/// What a state keeps of its passes from call to call: arrays, memory, and what a device has recorded.
+template <class Device, class A>
+struct PassState {
+  PassArrays<Device, A> arrays;
+  PassMemory<Device> activations, logits;
+  recording_t<Device> recording;
 };
 
 }  // namespace typeformer

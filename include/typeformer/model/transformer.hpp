@@ -41,15 +41,10 @@ class State : public KVCache<M, Device, A> {
   }
 
   // --- for the passes of model/ ---
-  detail::PassArrays<Device, A>& pass() { return pass_; }
-  detail::PassMemory<Device>& memory() { return memory_; }
-  detail::PassMemory<Device>& logits() { return logits_; }
-  recording_t<Device>& recording() { return recording_; }
+  detail::PassState<Device, A>& passes() { return passes_; }
 
  private:
-  detail::PassArrays<Device, A> pass_;
-  detail::PassMemory<Device> memory_, logits_;
-  recording_t<Device> recording_;
+  detail::PassState<Device, A> passes_;
 };
 
 template <class M, class Device, class W>
@@ -269,9 +264,9 @@ void extend_in_chunks(KVCache<S, Device, A>& cache, const Batch& batch, const On
 /// choose its launches.
 template <class State>
 std::vector<std::int64_t> recording_key(State& state, std::span<const void* const> memory) {
-  std::vector<std::int64_t> key{state.pass().tokens()};
+  std::vector<std::int64_t> key{state.passes().arrays.tokens()};
   for (const void* at : memory) key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(at)));
-  for (const Segment& source : state.pass().cross()) key.push_back(source.queries);
+  for (const Segment& source : state.passes().arrays.cross()) key.push_back(source.queries);
   int longest = 0;
   for (int s = 0; s < state.sequences(); ++s) longest = std::max(longest, state.length(s));
   key.push_back(std::bit_width(static_cast<unsigned>(longest)));
@@ -318,12 +313,12 @@ void extend_pass(Head<S, Device, W> head, State& state, std::vector<const void*>
   using A = activation_t<Device, W>;
   constexpr int vocab = S::dims.vocab, d_model = S::dims.d_model;
   Device& on = state.device();
-  const auto& pass = state.pass();
+  const auto& pass = state.passes().arrays;
   const auto last = static_cast<std::int64_t>(pass.finished().size());
-  StackActivations<A> a = stack_activations<S, A>(on, state.memory(), pass.tokens(), 0, false, true);
+  StackActivations<A> a = stack_activations<S, A>(on, state.passes().activations, pass.tokens(), 0, false, true);
   Slab size;
   size.take<A>(last, d_model), size.take<float>(last, vocab), size.take<std::int32_t>(last, 1);
-  Slab slab(state.logits().bytes(on, size.used()));
+  Slab slab(state.passes().logits.bytes(on, size.used()));
   A* chosen = slab.take<A>(last, d_model);
   float* logits = slab.take<float>(last, vocab);
   std::int32_t* ids = pass.rules() ? slab.take<std::int32_t>(last, 1) : nullptr;
@@ -342,7 +337,7 @@ void extend_pass(Head<S, Device, W> head, State& state, std::vector<const void*>
   if constexpr (std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
     memory.insert(memory.end(), {a.x, logits, ids, pass.ids()});
     if (last == pass.tokens())
-      run_recorded(on, state.recording(), recording_key(state, memory), work);
+      run_recorded(on, state.passes().recording, recording_key(state, memory), work);
     else
       work();
   } else {
@@ -382,10 +377,10 @@ Extended extend_state(const Model<M, Device, W>& model, State<M, Device, activat
   check_device("extend", model, state);
   Extended result = nothing_extended<M>(state.sequences(), rules);
   extend_in_chunks(static_cast<KVCache<M, Device, A>&>(state), batch, [&](auto first, auto count) {
-    state.pass().set(model.device(), batch, first, count, state, rules);
-    const auto per_kind = [&](int kind) { return state.pass().of_kind(kind); };
+    state.passes().arrays.set(model.device(), batch, first, count, state, rules);
+    const auto per_kind = [&](int kind) { return state.passes().arrays.of_kind(kind); };
     const auto forward = [&](StackActivations<A>& a) {
-      stack_of(model).forward(state.pass(), a, &state, per_kind, no_source, observer);
+      stack_of(model).forward(state.passes().arrays, a, &state, per_kind, no_source, observer);
     };
     extend_pass(head_of(model), state, memory_of(model), forward, result, observer);
   });
