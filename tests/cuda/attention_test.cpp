@@ -162,6 +162,15 @@ TEST_CASE("attend_backward: across sequences of unequal length, and nothing to s
     check_gradients(p);
   }
 }
+TEST_CASE("attend_backward: tables that reach as far as buckets differ, and farther than a block has threads") {
+  for (const int reach : {7, 150}) {
+    Problem p = problem({{reach == 7 ? 40 : 170, -1}}, 2, 1, 32);
+    p.mask = "bidirectional";
+    p.scale = .2;
+    use_table(p, reach);
+    check_gradients(p);
+  }
+}
 TEST_CASE("attend_backward: sequences whose rows lie in another order") {
   for (const Number number : {Number::f32, Number::bf16}) {
     Problem p = problem({{40, -1}, {30, -1}}, 3, 1, 32);

@@ -367,6 +367,13 @@ TEST_CASE("heads: many tokens, many heads, unaligned arrays, grids in pieces") {
                          .grid_limit = 3});
 }
 
+TEST_CASE("heads: so many tokens that heads of a block share angles, pieces of which are left over") {
+  const Case c{.tokens = 54 * 128 + 1, .heads = 13, .kv_heads = 3, .head_dim = 6, .rotary_width = 4, .to_rows = true};
+  const typeformer::cuda::detail::HeadsSizes sizes{static_cast<std::int64_t>(c.tokens), 13, 3, 6, 1};
+  CHECK(heads_shape(sizes).heads == 2);
+  CHECK(heads_backward_shape(sizes, true, false).tokens == 128);
+  check("layer", Number::f32, c, 1);
+}
 TEST_CASE("heads: gradients that are not wanted") {
   for (const Width width : {Width::head, Width::all_heads})
     check_both("layer", {.tokens = 5,

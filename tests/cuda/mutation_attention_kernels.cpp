@@ -81,7 +81,7 @@ std::string complaint(const std::string& what) {
   if (is("shared keys")) segments[1].key_row = 3;
   if (is("shared keys in disorder")) segments[0].key_row = 3, segments[1].key_row = 0, segments[1].keys = 4;
   if (is("disorder")) segments[0].key_row = 4, segments[1].key_row = 0, segments[1].keys = 4;
-  if (is("no keys in between")) segments[0].keys = 0, segments[0].key_row = 6;
+  if (is("no keys in between")) segments[0].keys = 0, segments[0].key_row = 6, segments[1].keys = 4;
   try {
     cuda::detail::check_attend("attend", a);
     cuda::detail::check_attend_backward("attend_backward", b);

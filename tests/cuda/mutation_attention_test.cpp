@@ -15,10 +15,10 @@ Problem masked(Problem p, const char* mask, int window = 0) {
   if (p.mask == "window") p.cap = 2;
   return p;
 }
-Problem with_table(std::vector<Sequence> sequences, int heads, int kv_heads) {
+Problem with_table(std::vector<Sequence> sequences, int heads, int kv_heads, int reach = 20) {
   Problem p = masked(problem(std::move(sequences), heads, kv_heads, 32), "bidirectional");
   p.scale = .2;
-  use_table(p);
+  use_table(p, reach);
   return p;
 }
 void check_gradients(Problem p) {
@@ -63,6 +63,8 @@ TEST_CASE("attend and attend_backward: windows and caps") {
 }
 TEST_CASE("attend and attend_backward: a table, unequal lengths, nothing to see") {
   check_gradients(with_table({{72, -1}, {9, -1}}, 3, 1));
+  check_gradients(with_table({{40, -1}}, 2, 1, 7));     // up to where buckets differ
+  check_gradients(with_table({{170, -1}}, 2, 1, 150));  // farther than a block has threads
   for (const auto& [queries, keys] : {std::pair{7, 70}, {70, 7}, {33, 0}, {0, 5}})
     check_gradients(with_table({{queries, keys}, {5, 20}}, 2, 1));
 }
@@ -93,6 +95,7 @@ TEST_CASE("attend: few queries behind a cache, rings") {
   for (const int keys : {1, 64, 129, 300}) check_both(problem({after_cache(1, keys)}, 4, 2, 32));
   check_both(problem({after_cache(1, 300), after_cache(3, 140), {0, 50}, after_cache(16, 200)}, 6, 2, 16));
   check_both(problem({after_cache(1, 200)}, 35, 1, 12));
+  check_both(problem({after_cache(2, 200)}, 3, 1, 31));
   check_both(masked(problem({after_cache(6, 290, 224), after_cache(6, 90, 224)}, 4, 2, 32), "window", 200));
   Problem p = masked(problem({after_cache(20, 90, 64)}, 2, 1, 32), "window", 30);
   check_both(p);
@@ -122,6 +125,12 @@ TEST_CASE("attend and attend_backward: NaN of one sequence does not reach anothe
                          (expected.*member).begin() + static_cast<std::ptrdiff_t>(rest)));
       }
     }
+}
+TEST_CASE("attend: a null lse is not wanted") {
+  for (Problem p : {problem({{40, -1}}, 2, 1, 32), problem({after_cache(1, 200)}, 2, 1, 32)}) {
+    p.keeps_lse = false;
+    check_both(p);
+  }
 }
 TEST_CASE("attend: large scores") {
   for (const Problem& p : {problem({{80, -1}}, 1, 1, 32), problem({after_cache(4, 400)}, 4, 2, 32)})

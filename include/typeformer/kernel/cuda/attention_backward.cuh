@@ -72,7 +72,9 @@ struct DistanceSums {
     const int end = min(first_key - position + Tile::columns, reach);
     if (begin >= end) return;
     __syncthreads();  // all gradients of the tile are there; the caller's next barrier lets them be overwritten
-    for (int distance = begin + thread_index(); distance < end; distance += Tile::threads) {
+    static_assert(Tile::rows + Tile::columns - 1 <= Tile::threads, "a thread for each diagonal");
+    const int distance = begin + thread_index();
+    if (distance < end) {
       const int shift = distance + position - first_key;  // the column where row 0 meets the diagonal
       float sum = 0.f;
       for (int i = max(0, -shift); i < min(Tile::rows, Tile::columns - shift); ++i)
