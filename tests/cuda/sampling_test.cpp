@@ -2,6 +2,8 @@
 // from one token to 300,000, unaligned ones, grids in pieces.
 #include "sampling.hpp"
 
+#include <numbers>
+
 #include "support.hpp"
 #include "typeformer/kernel/cpu/sampling.hpp"
 
@@ -46,8 +48,10 @@ TEST_CASE("sampling: a thousand rules and rows against the judge") {
 }
 
 TEST_CASE("sampling: rows around the sizes of warps, pieces and blocks, unaligned, grids in pieces") {
-  for (const std::size_t vocab : {31u, 32u, 63u, 65u, 511u, 513u, 1025u, 2049u})
-    check({.shift = vocab % 4, .grid_limit = 3}, random_rows(vocab, 8, vocab));
+  for (const std::size_t vocab : {31u, 32u, 63u, 65u, 511u, 513u, 1025u, 2049u}) {
+    const std::size_t count = 7, unit = 128;  // a device's memory comes in 512 bytes: the rows end where it does
+    check({.shift = (unit - count * vocab % unit) % unit, .grid_limit = 3}, random_rows(vocab, count, vocab));
+  }
 }
 
 TEST_CASE("sampling: wide rows") {
@@ -62,6 +66,23 @@ TEST_CASE("sampling: wide rows") {
   masked[12345] = masked[17] = 0.f;
   rows.add(masked, {.seed = 2, .temperature = 1.f, .top_k = 50, .top_p = .9f});
   check({}, rows);
+}
+
+TEST_CASE("sampling: the first and the last of the likelihoods' units, which are 2^-40") {
+  // seeds that begin with the lowest and the highest of uniform's numbers; a temperature at which logits are bits
+  const float bits = std::numbers::log2e_v<float>;
+  const SampleRule lowest{.seed = 0x61c8864680b583eb, .temperature = bits};
+  const SampleRule highest{.seed = 0x31628af67b2131ab, .temperature = bits};
+  REQUIRE(typeformer::detail::uniform(lowest.seed, 0) == 0);
+  REQUIRE(typeformer::detail::uniform(highest.seed, 0) == 1 - 0x1p-53);
+  CHECK(one(on_cuda, {0.f, -39.5f}, highest) == 1);  // one unit
+  CHECK(one(on_cuda, {0.f, -40.5f}, highest) == 0);  // none
+  CHECK(one(on_cuda, {0.f, -64.f}, highest) == 0);
+  CHECK(one(on_cuda, {-infinity, 0.f}, lowest) == 1);
+  Logits logits(8193, 0.f);  // 2^53 + 1 units, which is no double: nobody is left out
+  logits[0] = -39.5f;
+  CHECK(one(on_cuda, logits, lowest) == 0);
+  CHECK(one(on_cuda, logits, highest) == 8192);
 }
 
 TEST_CASE("sampling: offsets of more than 32 bits") {

@@ -56,10 +56,10 @@ TYPEFORMER_HD inline Amount reached_at(float share, Amount total) {
   const auto amount = static_cast<Amount>(std::ceil(static_cast<double>(share) * static_cast<double>(total)));
   return amount < 1 ? 1 : amount < total ? amount : total;
 }
-/// Which unit of the total a number in [0, 1) points to.
+/// Which unit of the total a number in [0, 1) points to. It is below the total: the highest such number, 1 - 2^-53,
+/// takes more off it than rounding can add.
 TYPEFORMER_HD inline Amount unit_at(double place, Amount total) {
-  const auto unit = static_cast<Amount>(place * static_cast<double>(total));
-  return unit < total ? unit : total - 1;
+  return static_cast<Amount>(place * static_cast<double>(total));
 }
 
 /// Logits in bins by their distance from the highest: 32 bins for each unit, the last one for all that are far away.
