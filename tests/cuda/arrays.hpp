@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,14 +15,17 @@
 
 namespace support {
 
-/// An array on the device that begins `shift` elements after an aligned address.
+/// An array on the device that begins `shift` elements after an address aligned to 16 bytes. It ends where a unit of
+/// the device's memory ends, so that AddressSanitizer sees who reads on; what lies before it is NaN.
 template <class T>
 class Array {
  public:
-  Array(typeformer::cuda::Device& on, const std::vector<double>& numbers, std::size_t shift = 0) : shift_(shift) {
-    std::vector<T> host(numbers.size() + shift);
-    for (std::size_t i = 0; i < host.size(); ++i)
-      host[i] = typeformer::from_float<T>(i < shift ? NAN : static_cast<float>(numbers[i - shift]));
+  Array(typeformer::cuda::Device& on, const std::vector<double>& numbers, std::size_t shift = 0) {
+    constexpr std::size_t unit = 512 / sizeof(T), aligned = 16 / sizeof(T);
+    const std::size_t used = numbers.size() + shift, free = (used + unit - 1) / unit * unit - used;
+    begin_ = free / aligned * aligned + shift;
+    std::vector<T> host(begin_, typeformer::from_float<T>(NAN));
+    for (const double number : numbers) host.push_back(typeformer::from_float<T>(static_cast<float>(number)));
     buffer_ = {on, std::span<const T>(host)};
     type_ = {buffer_.data(), buffer_.size()};
   }
@@ -29,18 +33,24 @@ class Array {
   Array(typeformer::cuda::Device& on, std::size_t size, std::size_t shift = 0)
       : Array(on, std::vector<double>(size, NAN), shift) {}
 
-  T* data() { return buffer_.data() ? buffer_.data() + shift_ : nullptr; }
+  T* data() { return buffer_.data() ? buffer_.data() + begin_ : nullptr; }
+  /// Throws when something was written before the array.
   std::vector<double> download() const {
     std::vector<T> host(buffer_.size());
     buffer_.download(std::span<T>(host));
     std::vector<double> numbers;
-    for (std::size_t i = shift_; i < host.size(); ++i)
-      numbers.push_back(static_cast<double>(typeformer::to_float(host[i])));
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      const auto number = static_cast<double>(typeformer::to_float(host[i]));
+      if (i >= begin_)
+        numbers.push_back(number);
+      else if (!std::isnan(number))
+        throw std::out_of_range("a kernel wrote before an array");
+    }
     return numbers;
   }
 
  private:
-  std::size_t shift_;
+  std::size_t begin_ = 0;
   typeformer::Buffer<typeformer::cuda::Device, T> buffer_;
   TypedMemory type_;
 };
