@@ -17,6 +17,10 @@ TEST_CASE("decode: one query, keys around the splits") {
   for (const int keys : {1, 31, 64, 127, 128, 129, 191, 257, 520})
     check_both(problem({after_cache(1, keys)}, 4, 2, 32));
 }
+TEST_CASE("decode: so many heads that all of a few splits are used, or one is left") {
+  check_both(problem({after_cache(1, 140)}, 8192, 512, 2));   // two splits, all of their rows
+  check_both(problem({after_cache(1, 150)}, 1026, 1026, 2));  // one
+}
 TEST_CASE("decode: head_dims, groups, several tiles of rows, ragged batches") {
   for (const int head_dim : {1, 12, 33, 64, 80, 128, 256}) check_both(problem({after_cache(1, 150)}, 4, 2, head_dim));
   check_both(problem({after_cache(1, 300), after_cache(3, 140), {0, 50}, after_cache(16, 200)}, 6, 2, 16));

@@ -163,8 +163,8 @@ TEST_CASE("attend_backward: across sequences of unequal length, and nothing to s
   }
 }
 TEST_CASE("attend_backward: tables that reach as far as buckets differ, and farther than a block has threads") {
-  for (const int reach : {7, 150}) {
-    Problem p = problem({{reach == 7 ? 40 : 170, -1}}, 2, 1, 32);
+  for (const int reach : {7, 70}) {
+    Problem p = problem({{reach == 7 ? 40 : 90, -1}}, 2, 1, 32);
     p.mask = "bidirectional";
     p.scale = .2;
     use_table(p, reach);

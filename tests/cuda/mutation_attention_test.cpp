@@ -63,8 +63,8 @@ TEST_CASE("attend and attend_backward: windows and caps") {
 }
 TEST_CASE("attend and attend_backward: a table, unequal lengths, nothing to see") {
   check_gradients(with_table({{72, -1}, {9, -1}}, 3, 1));
-  check_gradients(with_table({{40, -1}}, 2, 1, 7));     // up to where buckets differ
-  check_gradients(with_table({{170, -1}}, 2, 1, 150));  // farther than a block has threads
+  check_gradients(with_table({{40, -1}}, 2, 1, 7));   // up to where buckets differ
+  check_gradients(with_table({{90, -1}}, 2, 1, 70));  // farther than a block has threads
   for (const auto& [queries, keys] : {std::pair{7, 70}, {70, 7}, {33, 0}, {0, 5}})
     check_gradients(with_table({{queries, keys}, {5, 20}}, 2, 1));
 }
@@ -96,6 +96,7 @@ TEST_CASE("attend: few queries behind a cache, rings") {
   check_both(problem({after_cache(1, 300), after_cache(3, 140), {0, 50}, after_cache(16, 200)}, 6, 2, 16));
   check_both(problem({after_cache(1, 200)}, 35, 1, 12));
   check_both(problem({after_cache(2, 200)}, 3, 1, 31));
+  check_both(problem({after_cache(1, 140)}, 8192, 512, 2));  // all of two splits, and of their rows
   check_both(masked(problem({after_cache(6, 290, 224), after_cache(6, 90, 224)}, 4, 2, 32), "window", 200));
   Problem p = masked(problem({after_cache(20, 90, 64)}, 2, 1, 32), "window", 30);
   check_both(p);

@@ -225,7 +225,9 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     load_rows<Tile, Tile::columns>(memory.other(stage, 1), query_rows(task.args.d_o, a, segment, head), begin,
                                    a.head_dim, task.vectors);
     float* const to = statistics + stage * 2 * Tile::columns;
-    for (int i = thread_index(); i < Tile::columns; i += Tile::threads) {
+    static_assert(Tile::columns <= Tile::threads, "a thread for each column");
+    const int i = thread_index();
+    if (i < Tile::columns) {
       const bool valid = begin + i < segment.queries;
       const std::int64_t at = valid ? (segment.query_row + begin + i) * a.heads + head : 0;
       simt::cp_async<4>(to + i, a.lse + at, valid);
