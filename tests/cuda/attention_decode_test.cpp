@@ -14,7 +14,7 @@ Sequence after_cache(int queries, int keys, int ring = 0) {
 
 TEST_CASE("decode: one query, keys around the splits") {
   // splits have 128 keys and more, tiles 64, 32, 16 or 8
-  for (const int keys : {1, 31, 64, 127, 128, 129, 191, 257, 520})
+  for (const int keys : {1, 31, 33, 64, 65, 127, 128, 129, 191, 257, 520})
     check_both(problem({after_cache(1, keys)}, 4, 2, 32));
 }
 TEST_CASE("decode: so many heads that all of a few splits are used, or one is left") {

@@ -92,7 +92,8 @@ TEST_CASE("attend and attend_backward: unaligned arrays, wider rows, grids in pi
   }
 }
 TEST_CASE("attend: few queries behind a cache, rings") {
-  for (const int keys : {1, 64, 129, 300}) check_both(problem({after_cache(1, keys)}, 4, 2, 32));
+  for (const int keys : {1, 64, 65, 129, 300}) check_both(problem({after_cache(1, keys)}, 4, 2, 32));
+  check_both(problem({after_cache(1, 150)}, 2, 2, 32));
   check_both(problem({after_cache(1, 300), after_cache(3, 140), {0, 50}, after_cache(16, 200)}, 6, 2, 16));
   check_both(problem({after_cache(1, 200)}, 35, 1, 12));
   check_both(problem({after_cache(2, 200)}, 3, 1, 31));
