@@ -64,9 +64,11 @@ std::string complaint(const std::string& what) {
   if (is("too far")) segments[1].first_position = 1 << 30;
   if (is("wide")) a.heads = a.kv_heads = 1 << 27;
   if (is("q")) a.q = nullptr;
+  if (is("q of the first")) a.q = nullptr, segments[1].queries = 0;
   if (is("o")) a.o = nullptr;
   if (is("k")) a.k = nullptr;
   if (is("v")) a.v = nullptr;
+  if (is("k of one key")) a.k = nullptr, segments[0].keys = segments[1].keys = 1;
   if (is("k of the first")) a.k = nullptr, segments[1].keys = 0;
   if (is("keys alone")) a.k = a.v = nullptr, segments[0].queries = segments[1].queries = 0;
   if (is("nothing to query"))

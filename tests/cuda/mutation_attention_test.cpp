@@ -41,8 +41,8 @@ TEST_CASE("attend: wrong arguments are named") {
   CHECK(complaint("negative ring") == "attend: segment 1, ring");
   CHECK(complaint("too many keys") == "attend: segment 1, keys");
   CHECK(complaint("too far") == "attend: segment 1, first_position");
-  for (const char* array : {"q", "o"}) CHECK(complaint(array) == "attend: q, o");
-  for (const char* array : {"k", "v", "k of the first"}) CHECK(complaint(array) == "attend: k, v");
+  for (const char* array : {"q", "q of the first", "o"}) CHECK(complaint(array) == "attend: q, o");
+  for (const char* array : {"k", "v", "k of the first", "k of one key"}) CHECK(complaint(array) == "attend: k, v");
   CHECK(complaint("ring") == "attend_backward: segment 0");
   for (const char* array : {"dq", "d_o", "lse"}) CHECK(complaint(array) == "attend_backward: dq, do, lse");
   for (const char* array : {"dk", "dv"}) CHECK(complaint(array) == "attend_backward: dk, dv");

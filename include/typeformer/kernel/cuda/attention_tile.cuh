@@ -102,8 +102,7 @@ struct FloatTile : TileShape<depth_, rows_, columns_, thread_rows_> {
     __syncwarp();  // read by all before the next scores come
   }
 
-  /// Writes factor times the row behind index r. `vectors`: rows are aligned to 16 bytes and head_dim is a multiple
-  /// of 8.
+  /// Writes factor times the row behind index r. `vectors`: rows begin at multiples of 16 bytes.
   static __device__ __forceinline__ void store_row(float* to, const Sums& sums, int r, float factor, int head_dim,
                                                    bool vectors) {
     TYPEFORMER_UNROLL

@@ -127,8 +127,7 @@ void with_depth(int head_dim, Body&& body) {
 template <class T, class... Pointers>
 bool rows_aligned(const AttendArgs<T>& a, const Pointers*... pointers) {
   constexpr int elements = vector_elements<T>;
-  return a.head_dim % elements == 0 && a.head_dim % 8 == 0 && a.kv_stride % elements == 0 &&
-         aligned_to_vectors(pointers...);
+  return a.head_dim % elements == 0 && a.kv_stride % elements == 0 && aligned_to_vectors(pointers...);
 }
 
 }  // namespace typeformer::inline TYPEFORMER_ABI::cuda::detail
