@@ -1,5 +1,5 @@
 // expect: T5Buckets must have two buckets or more per direction, as many for each, and a max_distance beyond the exact
-// ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, .max_distance}.
+// ones, up to 2^20: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, .max_distance}.
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;

@@ -1,11 +1,13 @@
-// expect: a soft-cap must not be negative: scores stay within +-cap, and 0 means no cap. Change GQA{.softcap} or
-// FinalSoftcap{.final_cap}.
+// expect: a soft-cap must be a finite number of 0 or more: scores stay within +-cap, and 0 means no cap. Change
+// GQA{.softcap} or FinalSoftcap{.final_cap}.
+#include <limits>
+
 #include "typeformer/policy/composition.hpp"
 
 namespace tf = typeformer;
 
 #ifdef WRONG
-constexpr tf::FinalSoftcap cap{-30.f};
+constexpr tf::FinalSoftcap cap{std::numeric_limits<float>::infinity()};
 #else
 constexpr tf::FinalSoftcap cap{30.f};
 #endif

@@ -235,6 +235,20 @@ TEST_CASE("a source without a target takes no part in the gradients") {
   CHECK(both == alone);
 }
 
+TEST_CASE("weights are stored within their own parameter, and those of another model nowhere") {
+  tf::cpu::Device device(1);
+  using M = tiny::Llama;
+  using Other = M::with<tf::Dims{.vocab = 31, .d_model = 24, .n_layers = 9, .d_ff = 40, .max_seq = 32}>;
+  tf::Model<M, tf::cpu::Device> model(device);
+  const tf::Parameter& p = tf::parameters<M>[2];
+  const std::vector<float> two{7, 8};
+  for (const std::int64_t first : {p.size() - 1, p.size() + 1, std::numeric_limits<std::int64_t>::max()})
+    CHECK_THROWS_WITH_AS(model.weights().set(p, two, first), doctest::Contains(" elements, got 2 from "), tf::Error);
+  const tf::Parameter& foreign = tf::parameters<Other>.back();
+  CHECK_THROWS_WITH_AS(model.weights().set(foreign, two), doctest::Contains("a parameter of this model"), tf::Error);
+  CHECK_THROWS_WITH_AS(model.weights().get(foreign), doctest::Contains("a parameter of this model"), tf::Error);
+}
+
 TEST_CASE("a state holds no more positions than a decoder's position table") {
   tf::cpu::Device device(1);
   using Decoder = tiny::T5Decoder::with<tf::LearnedPositions{}>;

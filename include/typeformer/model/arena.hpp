@@ -98,6 +98,7 @@ class ParameterArena {
   }
   /// The numbers of a parameter, row-major.
   std::vector<float> get(const Parameter& p) const {
+    check_own(p, "get");
     std::vector<float> values(static_cast<std::size_t>(p.size()));
     const auto at = static_cast<std::size_t>(p.offset);
     if (!p.matrix) {
@@ -136,8 +137,16 @@ class ParameterArena {
     throw Error("stack", "name", EncoderDecoderComposition<M> ? "\"\", \"encoder.\" or \"decoder.\"" : "\"\"",
                 "\"" + std::string(stack) + "\"");
   }
+  static void check_own(const Parameter& p, std::string_view operation) {
+    for (const Parameter& own : table())
+      if (own.tensor == p.tensor && own.layer == p.layer && own.stack == p.stack && own.size() == p.size() &&
+          own.offset == p.offset)
+        return;
+    throw Error(operation, p.name(), "a parameter of this model", "one of another, which lies elsewhere");
+  }
   static void check(const Parameter& p, std::size_t count, std::int64_t first, std::string_view operation) {
-    if (first < 0 || first + static_cast<std::int64_t>(count) > p.size())
+    check_own(p, operation);
+    if (first < 0 || first > p.size() || static_cast<std::int64_t>(count) > p.size() - first)
       throw Error(operation, p.name(), "at most " + std::to_string(p.size()) + " elements",
                   std::to_string(count) + " from " + std::to_string(first) + " on");
   }

@@ -1,5 +1,7 @@
 /// The check of a Transformer's arguments: `composes<...>`, its own rules and those of its kinds of layers.
 #pragma once
+#include <limits>
+
 #include "typeformer/policy/rules.hpp"
 
 namespace typeformer::inline TYPEFORMER_ABI {
@@ -75,6 +77,8 @@ constexpr bool base_ok() {
   else
     return true;
 }
+constexpr bool softcap_ok(float cap) { return cap >= 0.f && cap <= std::numeric_limits<float>::max(); }
+
 template <auto Norm>
 constexpr bool eps_ok() {
   if constexpr (requires { Norm.eps; })
@@ -182,7 +186,7 @@ using apply_rules = Use<
     pattern_gives_each_layer_a_kind<policy_t<A::pattern>::kinds, kinds_in_range<A::pattern>(A::dims.n_layers)>,
     logits_need_a_head<A::has_head, A::tied || A::logit_scale != 1.f || A::final_softcap != 0.f || A::biases.head>,
     eps_keeps_the_root_real<eps_ok<A::norm>() && eps_ok<A::qk_norm.norm>() && eps_ok<A::embedding_norm>()>,
-    softcaps_are_not_negative<(A::attention.softcap >= 0.f && A::final_softcap >= 0.f)>,
+    softcaps_are_finite<softcap_ok(A::attention.softcap) && softcap_ok(A::final_softcap)>,
     norm_on_the_sum_stands_alone<A::layout.norm_sum, A::layout.norm_input || A::layout.norm_output, A::layout.parallel>,
     parallel_branches_read_a_norm<A::layout.parallel, A::layout.norm_input>,
     position_gives_what_its_place_needs<complete_position<policy_t<A::position>>>>;

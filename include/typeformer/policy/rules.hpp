@@ -98,13 +98,14 @@ struct position_table_begins_at_its_first_row {
 template <int buckets, int max_distance, bool bidirectional>
 struct buckets_reach_the_distance {
   static constexpr int exact = (bidirectional ? buckets / 2 : buckets) / 2;
-  static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 2 : 1) == 0 && max_distance > exact;
+  static constexpr bool ok = exact >= 1 && buckets % (bidirectional ? 2 : 1) == 0 &&
+                             max_distance > exact&& max_distance <= (1 << 20);
   template <bool passed>
   struct explain {
     static_assert(
         passed,
         "T5Buckets must have two buckets or more per direction, as many for each, and a max_distance beyond the "
-        "exact ones: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
+        "exact ones, up to 2^20: half of a direction's buckets hold one distance each. Change T5Buckets{.buckets, "
         ".max_distance}.");
   };
 };
@@ -178,14 +179,15 @@ struct eps_keeps_the_root_real {
   };
 };
 
-template <bool softcaps_not_negative>
-struct softcaps_are_not_negative {
-  static constexpr bool ok = softcaps_not_negative;
+template <bool finite_and_not_negative>
+struct softcaps_are_finite {
+  static constexpr bool ok = finite_and_not_negative;
   template <bool passed>
   struct explain {
-    static_assert(passed,
-                  "a soft-cap must not be negative: scores stay within +-cap, and 0 means no cap. Change "
-                  "GQA{.softcap} or FinalSoftcap{.final_cap}.");
+    static_assert(
+        passed,
+        "a soft-cap must be a finite number of 0 or more: scores stay within +-cap, and 0 means no cap. Change "
+        "GQA{.softcap} or FinalSoftcap{.final_cap}.");
   };
 };
 
