@@ -383,10 +383,27 @@ struct GivesSumOfSquares {
   };
 };
 
+/// A device says how wide a head may be, where its kernels have a limit.
+struct TakesHeadDim {
+  static constexpr std::string_view name = "head_dim";
+  template <class D, class W, class S, class L>
+  static constexpr bool given() {
+    if constexpr (requires { D::largest_head_dim; }) return L::head_dim <= D::largest_head_dim;
+    return true;
+  }
+  template <bool passed>
+  struct explain {
+    static_assert(passed,
+                  "a head must have at most the device's largest_head_dim channels: its kernels keep a head's numbers "
+                  "in registers. Choose a smaller head_dim, as in GQA{.head_dim}, or another device.");
+  };
+};
+
 template <class... Operation>
 struct OperationList {};
-using InferenceOperations = OperationList<GivesMemory, GivesGatherRows, GivesNormRows, GivesLinear, GivesPrepareHeads,
-                                          GivesAttend, GivesActivate, GivesShapeLogits, GivesSampleRows>;
+using InferenceOperations =
+    OperationList<TakesHeadDim, GivesMemory, GivesGatherRows, GivesNormRows, GivesLinear, GivesPrepareHeads,
+                  GivesAttend, GivesActivate, GivesShapeLogits, GivesSampleRows>;
 template <class First, class Second>
 struct Joined;
 template <class... First, class... Second>

@@ -16,6 +16,7 @@
 #include "typeformer/kernel/cuda/recording.cuh"
 #include "typeformer/kernel/cuda/staging.cuh"
 #include "typeformer/kernel/cuda/status.cuh"
+#include "typeformer/kernel/cuda/tuning.hpp"
 #include "typeformer/kernel/cuda/uploaded_lists.cuh"
 #include "typeformer/kernel/cuda/workspace.cuh"
 #include "typeformer/simt/simt.hpp"
@@ -56,6 +57,7 @@ class Device {
   template <class Weight>
   using Activation = Weight;
 
+  static constexpr int largest_head_dim = detail::largest_head_dim;
   /// Numbers of the logits that a loss makes at a time: a thousand rows of a vocabulary of 128 Ki. With fewer, reading
   /// the head's matrix and its gradient anew for each piece takes longer than the products.
   static constexpr std::int64_t loss_logits = std::int64_t{128} << 20;
